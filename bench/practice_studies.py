@@ -37,6 +37,7 @@ lto = ["off", "full"]
 pgo = ["off", "on"]
 target = ["default", "x86-64-v2", "x86-64-v3", "native"]
 aliasing = ["default", "relaxed"]
+alignment = ["default", "functions", "loops"]
 floating_point = ["default", "fast"]
 allocator = ["default", "jemalloc", "tcmalloc"]
 # Debug information is in every variant: what would be without it?
@@ -97,7 +98,7 @@ QUESTIONS = {
     "practices": "What is each practice of building worth to this program?",
     "hardening": "What does each protection cost this program, singly and together?",
 }
-# Not of what was built: `hardening` trains nothing, and neither ships nor looks at layouts.
+# Not of what was built: `hardening` trains nothing, and does not ship.
 LEFT_OUT = {"practices": {"layouts", "ship"}, "hardening": {"layouts", "ship", "training"}}
 
 VALKEY_HEAD = """\

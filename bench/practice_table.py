@@ -7,7 +7,7 @@ reads the results of the studies in studies/practices/ or studies/hardening/ (ea
 `make study STUDY=studies/practices/PROGRAM.toml`), and writes `RESULTS.md` and `results.csv` beside
 them. A figure that a study does not have is withheld, with the reason. Programs that were not raced
 here keep what `results.csv` has of them: they may be raced on different machines, and the table
-says on which.
+says on which. What doctor quotes (worth.json) is what was raced on relinks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,16 @@ from typing import Any, Literal, NamedTuple
 from ensign.model.variants import DEFAULTS
 
 STUDIES = Path(__file__).parents[1] / "studies"
-PROGRAMS = ("redis", "zstd", "xz", "pixman", "sqlite", "snappy", "libsvm")
+WORTH = Path(__file__).parents[1] / "src/ensign/lab/doctor/worth.json"
+PROGRAMS = {
+    "redis": "Redis",
+    "zstd": "zstd",
+    "xz": "xz",
+    "pixman": "pixman",
+    "sqlite": "SQLite",
+    "snappy": "snappy",
+    "libsvm": "LIBSVM",
+}
 LONGEST = 100  # characters of a reason in a cell
 Kind = Literal["practices", "hardening"]
 Results = Mapping[str, Any]
@@ -57,6 +66,8 @@ ROWS: Mapping[Kind, tuple[Practice, ...]] = {
         practice("`-march=x86-64-v3`", target="x86-64-v3"),
         practice("`-march=native`", target="native"),
         practice("`-fno-strict-aliasing`", aliasing="relaxed"),
+        practice("functions aligned", alignment="functions"),
+        practice("functions and loops aligned", alignment="loops"),
         practice("`-ffast-math`", floating_point="fast"),
         practice(
             "fused multiply-add off, at `-march=x86-64-v3`",
@@ -100,7 +111,8 @@ TITLES: Mapping[Kind, str] = {
 class Figure(NamedTuple):
     """What a change is worth: speedups in percent with their interval, or why there is none.
 
-    `beside` is what must be said beside a figure, or instead of one.
+    `beside` is what must be said beside a figure, or instead of one; `one_binary`: it is not of the
+    flags, as there were no relinks.
     """
 
     speedup: float | None = None
@@ -109,6 +121,7 @@ class Figure(NamedTuple):
     level: float | None = None
     same_code: bool = False
     beside: str = ""
+    one_binary: bool = False
 
     def cell(self) -> str:
         """As the table has it."""
@@ -117,14 +130,31 @@ class Figure(NamedTuple):
         if self.speedup is None or self.low is None or self.high is None:
             return f"withheld: {self.beside}"
         shown = f"{_signed(self.speedup)} ({_signed(self.low)} to {_signed(self.high)})"
-        return f"{shown}; {self.beside}" if self.beside else shown
+        marked = f"{shown} †" if self.one_binary else shown
+        return f"{marked}; {self.beside}" if self.beside else marked
 
 
 NOT_RACED = "not raced"
 NOT_THERE = Figure(beside="not in the study")
 # What the row is called that says how a program was measured.
 MEASURED = "measured"
-FIELDS = ("practice", "program", "speedup", "low", "high", "level", "same_code", "withheld")
+FIELDS = (
+    *("practice", "program", "speedup", "low", "high", "level", "same_code", "withheld"),
+    "one_binary",
+)
+# What doctor says before the figures of a practice, by what it calls it.
+QUOTED: Mapping[str, Mapping[str, str]] = {
+    "compiler": {"the latest compiler here (Clang 19)": "Clang 19 -O2 over GCC 12 -O2"},
+    "O3": {"`-O3`": "GCC 12"},
+    "lto": {"cross-file (`-flto`)": "GCC 12"},
+    "pgo": {"profile feedback": "GCC 12"},
+    "target": {"`-march=x86-64-v2`": "x86-64-v2", "`-march=x86-64-v3`": "x86-64-v3"},
+    "allocator": {"jemalloc": "jemalloc instead of libc's", "tcmalloc": "tcmalloc"},
+    "O0": {"no optimization (`-O0`)": "-O0 instead of -O2"},
+    "fma": {"fused multiply-add off, at `-march=x86-64-v3`": "without it, at x86-64-v3"},
+    "fast": {"`-ffast-math`": "GCC 12"},
+    "g": {"without debug information (stripped)": "without it"},
+}
 
 
 def figure(results: Results, row: Practice) -> Figure:
@@ -142,9 +172,19 @@ def figure(results: Results, row: Practice) -> Figure:
     assert build is not None
     if _raced_as(build) == _raced_as(reference):
         return Figure(same_code=True)
-    if row.given:
-        return _of_effect(results, row)
-    return _of_suite(results, _raced_as(build))
+    found = _of_effect(results, row) if row.given else _of_suite(results, _raced_as(build))
+    raced = {_raced_as(build), _raced_as(reference)}
+    return found._replace(one_binary=not _relinks(results) or bool(raced & _single(results)))
+
+
+def _relinks(results: Results) -> int:
+    """How many relinks of each build took turns; 0 where none did."""
+    return int((results["layouts"] or {"raced": 0})["raced"])
+
+
+def _single(results: Results) -> set[str]:
+    """Builds that could not be relinked."""
+    return set((results["layouts"] or {"unable": []})["unable"])
 
 
 def _build(results: Results, choices: Mapping[str, str]) -> Mapping[str, Any] | None:
@@ -242,9 +282,9 @@ def markdown(kind: Kind, columns: Mapping[str, Column | None]) -> str:
         "",
         f"Made by `python bench/practice_table.py {kind}` from the results of `studies/{kind}/`: speedup over the baseline of each",
         "study (GCC 12 `-O2`), the geometric mean over its tests, with its interval. Each interval holds by itself; with so many,",
-        "some will be wrong. They speak of these compilers and tests, of the processor that the second table names, and **of one binary for each",
-        "build**: the order of its code in memory moves a program by percents, too, and no other order was raced. What is not much more than",
-        "that is no price of the practice.",
+        "some will be wrong. They speak of these compilers and tests, of the processor that the second table names, and of code laid out as",
+        "relinks of each build were, as many as the second table says. † is **of one binary**: where its code lies in memory moves a program by",
+        "percents, too, and what is not much more than that is no price of the practice.",
         "",
         f"| | {' | '.join(raced)} |",
         f"| --- |{' --- |' * len(raced)}",
@@ -266,6 +306,7 @@ def _measured(results: Results) -> str:
         f"{about['title']}; {about['metric']}, {about['mode']}, {about['rounds_done']} rounds, "
         f"{about['made_at'][:10]}, {results['machine']['CPU']}"
     )
+    said += f", {_relinks(results)} relinks" if _relinks(results) else ""
     twin = results["aa"]
     if twin is None or twin["low"] is None or twin["high"] is None:
         return _line(said)
@@ -283,7 +324,7 @@ def table_csv(kind: Kind, columns: Mapping[str, Column | None]) -> str:
     writer.writerow(FIELDS)
     for program, each in columns.items():
         if each is not None:
-            writer.writerow((MEASURED, program, "", "", "", "", "", each.measured))
+            writer.writerow((MEASURED, program, *[""] * 5, each.measured, ""))
     for row in ROWS[kind]:
         for program, each in columns.items():
             missing = Figure(beside=NOT_RACED) if each is None else NOT_THERE
@@ -291,7 +332,8 @@ def table_csv(kind: Kind, columns: Mapping[str, Column | None]) -> str:
             numbers = (found.speedup, found.low, found.high)
             shown = ["" if number is None else f"{number:.3f}" for number in numbers]
             level = "" if found.level is None else found.level
-            writer.writerow((row.label, program, *shown, level, found.same_code, found.beside))
+            marks = (found.same_code, found.beside, found.one_binary)
+            writer.writerow((row.label, program, *shown, level, *marks))
     return out.getvalue()
 
 
@@ -309,8 +351,36 @@ def of_csv(text: str) -> dict[str, Column]:
                 level=_number(row["level"]),
                 same_code=row["same_code"] == "True",
                 beside=row["withheld"],
+                one_binary=row["one_binary"] == "True",
             )
     return {program: Column(figures[program], said) for program, said in measured.items()}
+
+
+def worth(columns: Mapping[str, Column | None]) -> dict[str, list[dict[str, Any]]]:
+    """What doctor quotes of a table: figures that speak of flags, with the table's own rows."""
+    page = markdown("practices", columns).splitlines()
+    found: dict[str, list[dict[str, Any]]] = {}
+    for key, labels in QUOTED.items():
+        rows = [(label, said, _flag_figures(label, columns)) for label, said in labels.items()]
+        figures = [f"{said}: {', '.join(each)}" for _, said, each in rows if each]
+        quotes = [line for label in labels for line in page if line.startswith(f"| {label} |")]
+        if figures:
+            source = "studies/practices/RESULTS.md"
+            found[key] = [{"worth": "; ".join(figures), "source": source, "quotes": quotes}]
+    return found
+
+
+def _flag_figures(label: str, columns: Mapping[str, Column | None]) -> list[str]:
+    known = (
+        (PROGRAMS[program], each.figures.get(label, NOT_THERE))
+        for program, each in columns.items()
+        if each is not None
+    )
+    return [
+        f"{program} {'0' if figure.same_code else _signed(figure.speedup or 0)}"
+        for program, figure in known
+        if figure.same_code or (figure.speedup is not None and not figure.one_binary)
+    ]
 
 
 def _number(text: str) -> float | None:
@@ -346,6 +416,14 @@ def main(arguments: Sequence[str]) -> int:
         columns[program] = earlier.get(program) if results is None else column(kind, results)
     (STUDIES / kind / "RESULTS.md").write_text(markdown(kind, columns))
     kept.write_text(table_csv(kind, columns))
+    if kind == "practices":
+        quoted: dict[str, list[dict[str, Any]]] = json.loads(WORTH.read_text())
+        others = {
+            key: [each for each in found if "program" in each] for key, found in quoted.items()
+        }
+        mine = worth(columns)
+        made = {key: [*others.get(key, []), *mine.get(key, [])] for key in {**others, **mine}}
+        WORTH.write_text(json.dumps(made, indent=2, ensure_ascii=False) + "\n")
     print(f"studies/{kind}/RESULTS.md and results.csv")
     return 0
 

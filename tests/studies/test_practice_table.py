@@ -54,6 +54,7 @@ def planted() -> dict[str, Any]:
         },
         "failed": [],
         "findings": [],
+        "layouts": {"raced": 12, "unable": []},
     }  # fmt: skip
 
 
@@ -175,6 +176,19 @@ def test_what_was_raced_on_another_machine_stays_in_the_table() -> None:
     again = {"a": kept["a"], "b": None}
     assert TABLE["markdown"]("practices", again) == TABLE["markdown"]("practices", made)
     assert TABLE["table_csv"]("practices", again) == TABLE["table_csv"]("practices", made)
+
+
+@pytest.mark.parametrize("layouts", [None, {"raced": 12, "unable": ["o3"]}])
+def test_what_is_of_one_binary_is_marked_and_not_quoted(layouts: dict[str, Any] | None) -> None:
+    results = planted()
+    made = {"zstd": TABLE["column"]("practices", results)}
+    assert TABLE["worth"](made)["O3"][0]["worth"] == "GCC 12: zstd +25.0 %"
+    results["layouts"] = layouts
+    made = {"zstd": TABLE["column"]("practices", results)}
+    assert said(results, "`-O3`") == "+25.0 % (−20.0 % to +100.0 %) †"
+    assert "O3" not in TABLE["worth"](made)
+    kept = TABLE["of_csv"](TABLE["table_csv"]("practices", made))
+    assert TABLE["worth"](kept) == TABLE["worth"](made)
 
 
 def test_text_of_others_cannot_break_the_table() -> None:

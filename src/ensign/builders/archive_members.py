@@ -14,7 +14,7 @@ from ensign.proof.link import TreePlace, path_of
 from ensign.proof.link_line import files_in_map, members_in_map
 from ensign.proof.origins import is_runtime
 
-_STANDARD = "Rust's standard library"
+RUST_STANDARD = "Rust's standard library"
 Pulled = Mapping[tuple[Path, str], None]
 
 
@@ -74,7 +74,7 @@ def foreign_archives(found: Pulled, place: TreePlace) -> tuple[str, ...]:
     """Archives that the build did not make, and from which members were taken; no runtimes."""
     tree = place.tree.resolve()
     paths = (path for path, member in found if member and not path.is_relative_to(tree))
-    names = (_STANDARD if "rustlib" in path.parts else str(path) for path in paths)
+    names = (RUST_STANDARD if "rustlib" in path.parts else str(path) for path in paths)
     return tuple(name for name in dict.fromkeys(names) if not is_runtime(name))
 
 

@@ -57,7 +57,7 @@ class LinkCommand:
 
     Of these `file_places` are the files, and `unit_places` the objects and sources among them.
     `sources` names those. `in_order` are groups of units, by name, that keep their order within the
-    group; `padded` has copies of units, by name, with padding within them.
+    group; `padded` has copies of units and archives, by name, with padding within them.
     """
 
     program: str
@@ -250,7 +250,7 @@ def relink(
     """The command of one relink; `paddings` are objects made from `padding_source`, all of them.
 
     Some of them come before all objects, and some of the smaller before each that keeps its order.
-    Of an object that has copies one is taken, or itself.
+    Of what has copies one is taken, or itself.
     """
     if shuffles(link, asked):
         return (link.program, *link.words, *_shuffle(link, asked, seed), *_to(link, output))
@@ -264,10 +264,15 @@ def relink(
             own = iter(name for name in names if name in group)
             order = [next(own) if name in group else name for name in order]
         for at, name in zip(run, order, strict=True):
-            words[at] = rng.choice((name, *link.padded.get(name, ())))
+            words[at] = name
             if any(name in group for group in link.in_order):
                 before.setdefault(at, []).extend(_some(rng, paddings[:_BETWEEN]))
-    laid = (each for at, word in enumerate(words) for each in (*before.get(at, ()), word))
+    taken = {name: rng.choice((name, *copies)) for name, copies in link.padded.items()}
+    laid = (
+        each
+        for at, word in enumerate(words)
+        for each in (*before.get(at, ()), taken.get(word, word))
+    )
     return (link.program, *laid, *_to(link, output))
 
 

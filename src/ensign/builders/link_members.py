@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ensign.builders import layouts
 from ensign.builders.archive_members import (
+    RUST_STANDARD,
     BuildArchive,
     NamedMembers,
     Pulled,
@@ -20,7 +21,7 @@ from ensign.builders.relink_context import CannotError, RelinkContext, repeat
 from ensign.proof.loaded_bytes import Artifact, read_artifact
 from ensign.proof.relink import MAP, read_map
 
-_KEPT = "members of {} keep their places: {}"
+_KEPT = "members of {} keep their {}: {}"
 _OTHERWISE = "named as objects, they give a different program"
 
 
@@ -69,7 +70,7 @@ def with_named_members(
     foreign = foreign_archives(first.pulled, context.place)
     notes = [
         *(_kept_foreign(path, seen) for path in foreign),
-        *(_KEPT.format(each.archive.word, each.left) for each in members if each.left),
+        *(_KEPT.format(each.archive.word, "order", each.left) for each in members if each.left),
     ]
     members = tuple(each for each in members if each.names)
     if not members:
@@ -80,7 +81,7 @@ def with_named_members(
         for each in members:
             more = _proven(link, (*good, each), first, context) if len(members) > 1 else None
             if more is None:
-                notes.append(_KEPT.format(each.archive.word, _OTHERWISE))
+                notes.append(_KEPT.format(each.archive.word, "order", _OTHERWISE))
             else:
                 good.append(each)
                 found = more
@@ -91,8 +92,10 @@ def with_named_members(
 def _kept_foreign(path: str, scratch: str) -> str:
     """Why such an archive keeps its place; those in the scratch folder rustc wrote itself."""
     if path.startswith(f"{scratch}/"):
-        return _KEPT.format(path.rpartition("/")[2], "rustc wrote it for this link alone")
-    return _KEPT.format(path, "the build did not make it")
+        name = path.rpartition("/")[2]
+        return _KEPT.format(name, "places", "rustc wrote it for this link alone")
+    of = "order" if path == RUST_STANDARD else "places"
+    return _KEPT.format(path, of, "the build did not make it")
 
 
 def _proven(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensign.builders import layouts, rust_link
-from ensign.builders.archive_members import build_archives
+from ensign.builders.archive_members import Pulled, build_archives
 from ensign.builders.layouts import LinkCommand, Relinks
 from ensign.builders.link_members import (
     Named,
@@ -201,8 +201,25 @@ def _with_orders(link: LinkCommand, context: RelinkContext) -> LinkCommand:
         if not name.endswith(_PLAIN_SOURCES)
     }
     folders = (here / "padded", f"{seen}/padded")
-    copies = {} if link.folds_equal else write_padded_copies(objects, folders)
+    archives = _archives(link, context)
+    copies = {} if link.folds_equal else write_padded_copies(objects, archives, folders)
     return replace(link, in_order=order_groups(objects), padded=copies)
+
+
+def _archives(link: LinkCommand, context: RelinkContext) -> dict[str, Path]:
+    """Archives of the build and of Rust's standard library, by the words that name them."""
+    tree = context.place.tree.resolve()
+    words = (link.words[at] for at in link.file_places)
+    found = {
+        word: context.place.find(word, link.cwd).resolve()
+        for word in words
+        if word.endswith((".a", ".rlib"))
+    }
+    return {
+        word: path
+        for word, path in found.items()
+        if (path.is_relative_to(tree) or "rustlib" in path.parts) and path.is_file()
+    }
 
 
 class _FileError(Exception):
@@ -295,6 +312,19 @@ def _relink(named: Named, asked: Relinks, seed: int, context: RelinkContext, lim
     else:
         repeat(context, link, (*argv, f"-Wl,-Map={seen}/{MAP}"), limit_ns)
         units = {(context.place.find(each, link.cwd).resolve(), "") for each in link.units}
-        if frozenset(pulled_again(link, context)) - units != named.pulled - units:
+        again = frozenset(_of_originals(pulled_again(link, context), link, context))
+        if again - units != named.pulled - units:
             raise CannotError("in another order its link takes other members of archives")
     return here / "relinked"
+
+
+def _of_originals(
+    found: Pulled, link: LinkCommand, context: RelinkContext
+) -> Iterator[tuple[Path, str]]:
+    """Members that a link took, by the archives of which it was given copies."""
+    originals = {
+        Path(copy).resolve(): context.place.find(name, link.cwd).resolve()
+        for name, copies in link.padded.items()
+        for copy in copies
+    }
+    return ((originals.get(path, path), member) for path, member in found)

@@ -1,16 +1,18 @@
-"""Copies of objects with padding behind some of their sections of code.
+"""Copies of objects and archives with padding behind some of their sections of code.
 
 An object whose functions have sections of their own (those of C++ that are defined in headers, all
-of Rust's) is one block to a linker that is given objects; these copies move what is within it.
+of Rust's) is one block to a linker that is given objects, and an archive is more so; these copies
+move what is within them.
 """
 
 from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ensign.proof.archives import with_changed_members
 from ensign.proof.bounded_elf import DamagedFile, elf_of
 from ensign.proof.object_sections import ObjectSection, object_sections
 
@@ -19,40 +21,92 @@ _STEP_BYTES, _MOST_STEPS = 16, 15
 # Few places, as an edit grows one: padding behind each function would thin the code out.
 _PLACES = 4
 _PROGBITS, _EXECUTED, _WIDE_BITS = 1, 0x6, 64
-_HEADER_BYTES, _OFFSET_AT = 64, 24
+_HEADER_BYTES, _OFFSET_AT, _HEADERS_AT = 64, 24, 0x28
+
+_Padding = Callable[[Path, random.Random], bytes]
 
 
 def write_padded_copies(
-    objects: Mapping[str, Path], folders: tuple[Path, str]
+    objects: Mapping[str, Path], archives: Mapping[str, Path], folders: tuple[Path, str]
 ) -> dict[str, tuple[str, ...]]:
-    """Copies of each object of several sections of code, by its name, below the first folder.
+    """Copies of archives, and of each object of several sections of code, below the first folder.
 
-    The second folder is what the link calls it. Large programs get fewer copies, or none.
+    By their names; the second folder is what the link calls the first. Large programs get fewer
+    copies, or none. Nothing is written of what cannot be read.
     """
-    here, seen = folders
-    found = {name: code for name, path in objects.items() if len(code := _code_sections(path)) > 1}
-    total_bytes = sum(objects[name].stat().st_size for name in found)
-    count = min(_COPIES, _MOST_BYTES // total_bytes) if found else 0
-    copies: dict[str, tuple[str, ...]] = {}
-    for number, (name, sections) in enumerate(found.items()):
-        content = objects[name].read_bytes()
-        for copy in range(count):
-            target = here / str(copy) / f"{number}.o"
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(_padded(content, sections, random.Random(f"{name} {copy}")))  # noqa: S311
-        copies[name] = tuple(f"{seen}/{copy}/{number}.o" for copy in range(count))
-    return copies
+    several = {name: path for name, path in objects.items() if _has_several(path)}
+    found: dict[str, tuple[Path, _Padding]] = {
+        **{name: (path, _padded_object) for name, path in several.items()},
+        **{name: (path, _padded_archive) for name, path in archives.items()},
+    }
+    total_bytes = sum(path.stat().st_size for path, _ in found.values())
+    count = min(_COPIES, _MOST_BYTES // total_bytes) if total_bytes else 0
+    copies = {
+        name: tuple(_written(path, padded, (number, count), folders))
+        for number, (name, (path, padded)) in enumerate(found.items())
+    }
+    return {name: each for name, each in copies.items() if each}
 
 
-def _code_sections(path: Path) -> Mapping[int, ObjectSection]:
-    """By their numbers; none where the file is no object that can be changed."""
+def _written(
+    path: Path, padded: _Padding, of: tuple[int, int], folders: tuple[Path, str]
+) -> Iterator[str]:
+    (number, count), (here, seen) = of, folders
+    for copy in range(count):
+        file = f"{copy}/{number}{path.suffix}"
+        try:
+            content = padded(path, random.Random(f"{path.name} {number} {copy}"))  # noqa: S311
+        except DamagedFile:
+            return
+        (here / file).parent.mkdir(parents=True, exist_ok=True)
+        (here / file).write_bytes(content)
+        yield f"{seen}/{file}"
+
+
+def _has_several(path: Path) -> bool:
     try:
-        with elf_of(path) as elf:
-            if elf.elfclass != _WIDE_BITS or not elf.little_endian:
-                return {}
-            return dict(_code(object_sections(elf)))
+        return len(_code_sections(path)) > 1
     except (DamagedFile, FileNotFoundError):
-        return {}
+        return False
+
+
+def _padded_object(path: Path, rng: random.Random) -> bytes:
+    return _padded(path.read_bytes(), rng)
+
+
+def _padded_archive(path: Path, rng: random.Random) -> bytes:
+    def changed(member: bytes) -> bytes:
+        try:
+            return _padded(member, rng)
+        except DamagedFile:
+            return member  # is no object
+
+    return with_changed_members(path, changed)
+
+
+def _padded(content: bytes, rng: random.Random) -> bytes:
+    """The object with some sections longer: moved to its end, where they can grow. DamagedFile."""
+    sections = _code_sections(content)
+    grown = bytearray(content)
+    for number, each in sections.items():
+        if rng.random() >= min(1 / 2, _PLACES / len(sections)):
+            continue
+        padding = bytes(_STEP_BYTES * rng.randint(1, _MOST_STEPS))
+        grown += bytes(-len(grown) % _HEADER_BYTES)
+        place = struct.pack("<QQ", len(grown), each.size + len(padding))
+        (headers_at,) = struct.unpack_from("<Q", content, _HEADERS_AT)
+        header = headers_at + number * _HEADER_BYTES + _OFFSET_AT
+        grown[header : header + len(place)] = place
+        grown += content[each.at : each.at + each.size] + padding
+    return bytes(grown)
+
+
+def _code_sections(source: Path | bytes) -> Mapping[int, ObjectSection]:
+    """By their numbers; none of what is not of 64 bits, the lowest first. DamagedFile."""
+    with elf_of(source) as elf:
+        if elf.elfclass != _WIDE_BITS or not elf.little_endian:
+            return {}
+        return dict(_code(object_sections(elf)))
 
 
 def _code(sections: Sequence[ObjectSection]) -> Iterator[tuple[int, ObjectSection]]:
@@ -60,19 +114,3 @@ def _code(sections: Sequence[ObjectSection]) -> Iterator[tuple[int, ObjectSectio
         executed = each.flags & _EXECUTED == _EXECUTED and each.kind == _PROGBITS
         if executed and each.size and each.name.startswith(".text"):
             yield number, each
-
-
-def _padded(content: bytes, sections: Mapping[int, ObjectSection], rng: random.Random) -> bytes:
-    """The object with some sections longer: moved to its end, where they can grow."""
-    grown = bytearray(content)
-    headers_at = struct.unpack_from("<Q", content, 0x28)[0]
-    for number, each in sections.items():
-        if rng.random() >= min(1 / 2, _PLACES / len(sections)):
-            continue
-        padding = bytes(_STEP_BYTES * rng.randint(1, _MOST_STEPS))
-        grown += bytes(-len(grown) % _HEADER_BYTES)
-        place = struct.pack("<QQ", len(grown), each.size + len(padding))
-        header = headers_at + number * _HEADER_BYTES + _OFFSET_AT
-        grown[header : header + len(place)] = place
-        grown += content[each.at : each.at + each.size] + padding
-    return bytes(grown)

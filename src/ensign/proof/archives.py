@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -94,6 +94,47 @@ def contents(path: Path) -> Iterator[tuple[str, bytes]]:
         for name, content in _entries(file, path):
             if name not in ("/", "/SYM64/"):
                 yield name, content
+
+
+def with_changed_members(path: Path, change: Callable[[bytes], bytes]) -> bytes:
+    """The archive with other contents of its members; its index says where these lie now.
+
+    DamagedFile where it cannot be read, or is thin.
+    """
+    with damage_told(), opened_file(path) as file:
+        content = file.read(_LARGEST_MEMBER_BYTES)
+    if not content.startswith(_MAGIC):
+        raise DamagedFile("it has no members of its own")
+    made, places, indexes = bytearray(_MAGIC), {}, []
+    at = len(_MAGIC)
+    while at + _HEADER_BYTES <= len(content):
+        header, body_at = content[at : at + _HEADER_BYTES], at + _HEADER_BYTES
+        name, size = header[:16].decode(errors="replace").rstrip(), _number(header[48:58])
+        if size > len(content) - body_at:
+            raise DamagedFile(f"'{name}' in it is cut off")
+        body = content[body_at : body_at + size]
+        places[at] = len(made)
+        if name not in _SPECIAL:
+            body = change(body)
+        elif name != "//":
+            indexes.append((len(made) + _HEADER_BYTES, name != "/"))
+        made += header[:48] + b"%-10d" % len(body) + header[58:] + body + b"\n" * (len(body) % 2)
+        at = body_at + size + size % 2
+    for index_at, wide in indexes:
+        _move_index(made, index_at, places, wide=wide)
+    return bytes(made)
+
+
+def _move_index(made: bytearray, at: int, places: Mapping[int, int], *, wide: bool) -> None:
+    code = "Q" if wide else "I"
+    with damage_told():
+        (count,) = struct.unpack_from(f">{code}", made, at)
+        form = struct.Struct(f">{min(count, len(made))}{code}")
+        first = at + struct.calcsize(f">{code}")
+        moved = [places.get(each, -1) for each in form.unpack_from(made, first)]
+        if -1 in moved:
+            raise DamagedFile("its index names a place without a member")
+        form.pack_into(made, first, *moved)
 
 
 def _entries(file: BinaryIO, path: Path) -> Iterator[tuple[str, bytes]]:
