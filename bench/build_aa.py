@@ -199,7 +199,8 @@ def _study(
     """Run a study of the revisions; what it claims of each, and what it took."""
     words = ("{artifact}", *command(program, Path(), asked.folder / "inputs")[1:])
     more = [each for each in program.made if each != "program"]
-    sampled = f"[layouts]\ncount = {asked.relinks}\nseed = {seed}\n" if asked.relinks else ""
+    count = f"count = {asked.relinks}\n" if asked.relinks else ""
+    sampled = f"[layouts]\nseed = {seed}\n{count}"
     path = folder / "study.toml"
     names = ("system", "artifact", "compiler", "level")
     how = _CARGO if program.where == "crate" else _MAKE
