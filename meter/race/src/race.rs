@@ -143,11 +143,13 @@ impl Racing<'_> {
     }
 
     fn run(&mut self, run_state: &mut RunState, turns: &mut Turns) -> Result<(), Halt> {
-        for variant in self.variants.iter_mut().filter(|variant| !variant.is_out()) {
+        // Whose files are copied first has the better pages: nobody may always be the first.
+        for index in self.order_of_set_up() {
             let padding = self
                 .request
                 .env_padding
                 .then(|| self.random.below(MOST_PADDING));
+            let variant = &mut self.variants[index];
             variant.begin(run_state, padding)?;
             server::take_port(variant, &mut self.ports)?;
         }
