@@ -224,6 +224,31 @@ fn a_race_of_another_user_runs_from_copies_that_it_cannot_change() {
 }
 
 #[test]
+fn nobody_always_gets_its_files_first() {
+    let place = Place::new();
+    let folder = place.path("tree");
+    fs::create_dir_all(&folder).unwrap();
+    let names = ["a", "b", "c"];
+    let firsts: Vec<&str> = (0..12)
+        .map(|seed| {
+            let variants = names.map(|name| {
+                let mut program = sh("find {files} -maxdepth 0 -printf %C@");
+                program["stdout"] = json!(place.path(name));
+                json!({"name": name, "program": program, "files": {"folders": [folder]}})
+            });
+            let asked = json!({"seed": seed, "variants": variants});
+            run("race", &place.request("auto", asked)).assert_complete();
+            let made = |name: &&str| place.read(name).parse::<f64>().unwrap();
+            names
+                .into_iter()
+                .min_by(|one, other| made(one).total_cmp(&made(other)))
+                .unwrap()
+        })
+        .collect();
+    assert!(names.iter().all(|name| firsts.contains(name)), "{firsts:?}");
+}
+
+#[test]
 fn a_link_left_in_tmp_opens_nothing_for_the_user() {
     if !is_root() {
         return;

@@ -117,3 +117,26 @@ def test_a_shuffle_keeps_hot_and_cold_functions_apart(
     assert len(orders) == 4
     for kind in _CLASSES:
         assert len({tuple(name for name in row if class_of[name] == kind) for row in orders}) == 4
+
+
+@pytest.mark.parametrize("lto", ["off", "full"])
+@pytest.mark.parametrize("compiler", ["gcc-12", "clang-19"])
+def test_sources_in_a_link_keep_their_profile(
+    tmp_path: Path, recording_ports: BuildPorts, compiler: str, lto: str
+) -> None:
+    write_source(tmp_path / "branchy")
+    (tmp_path / "branchy/Makefile").write_text(
+        "program: one.o two.o\n\t$(CC) $(CFLAGS) $(LDFLAGS) -o $@ main.c one.o two.o\n"
+        "%.o: %.c\n\t$(CC) $(CFLAGS) -c -o $@ $<\n"
+    )
+    layouts = Layouts.model_validate({"count": 3, "variants": "baseline"})
+    asked = study().model_copy(update={"layouts": layouts})
+    variant = Variant("trained", compiler, "-O2", lto=lto, pgo="on")
+    wanted = BuildRequest(asked, tmp_path / "branchy.toml", (variant,), variant.name)
+    report = build_variants(wanted, replace(recording_ports, trainer=PlainTrainer()))
+    (result,) = report.results
+    assert "not-relinked" not in [each.code for each in report.findings], report.findings
+    assert len(result.layouts) == 3
+    said = subprocess.run([result.artifact, "100"], capture_output=True, check=True).stdout
+    for path in result.layouts:
+        assert subprocess.run([path, "100"], capture_output=True, check=True).stdout == said

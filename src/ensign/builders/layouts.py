@@ -176,18 +176,27 @@ def compiling(link: LinkCommand, sources: Sequence[str]) -> tuple[str, ...]:
     return (link.program, *flags, "-fno-lto", "-g0", "-c", *sources)
 
 
+def compiled_source(link: LinkCommand, at: int, output: str, dump_prefix: str) -> tuple[str, ...]:
+    """Compile one source of a link alone. GCC finds its profile by the prefix (`-dumpdir`)."""
+    words = (word for place, word in enumerate(link.words) if place not in link.file_places)
+    prefix = ("-dumpdir", dump_prefix) if dump_prefix else ()
+    return (link.program, *words, *prefix, "-c", link.words[at], "-o", output)
+
+
+def with_objects(link: LinkCommand, objects: Mapping[int, str]) -> LinkCommand:
+    """The link of these objects instead of its sources, by their places."""
+    changed = {at: [(name, True, True)] for at, name in objects.items()}
+    return replace(_with_words(link, changed), sources=())
+
+
 def with_generated(
     link: LinkCommand, intermediate: frozenset[str], objects: Sequence[str]
 ) -> LinkCommand:
     """The link of generated objects, at the place of the first LTO object, instead of these.
 
-    `intermediate` are the words that name LTO objects; sources were compiled into such, too.
+    `intermediate` are the words that name LTO objects.
     """
-    gone = [
-        at
-        for at in link.unit_places
-        if link.words[at] in intermediate or link.words[at] in link.sources
-    ]
+    gone = [at for at in link.unit_places if link.words[at] in intermediate]
     if not gone:
         return link
     made = [(name, True, True) for name in objects]

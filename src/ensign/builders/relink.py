@@ -32,7 +32,6 @@ FOLDER = "layouts"
 _LARGEST_BYTES = 2**36
 # mold 1.10 goes round for ever on some orders; a link that ends takes about as long as the first.
 _TIMES_ITS_LINK, _LEAST_NS = 10, 10_000_000_000
-_PLAIN_SOURCES = (".c", ".s", ".S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +147,8 @@ def _relinker(asked: Relinks, context: RelinkContext) -> _Maker:
     obstacle = layouts.obstacle(link, asked)
     if obstacle:
         raise CannotError(obstacle)
+    output = "a" if call.line.output in (None, "a.out") else call.line.output
+    link = _compiled(link, f"{output}-" if asked.gcc else "", context)
     if link.lto:
         link = _generated(link, asked, context, built)
         first = linked(link, context)
@@ -167,6 +168,17 @@ def _relinker(asked: Relinks, context: RelinkContext) -> _Maker:
         layouts.kind_of_relink(found.link, asked),
         (*layouts.notes_on(found.link, asked), *found.notes),
     )
+
+
+def _compiled(link: LinkCommand, dump_prefix: str, context: RelinkContext) -> LinkCommand:
+    """The link with its sources as objects, which are compiled once for all relinks."""
+    seen = context.scratch[1]
+    objects = {}
+    for at in link.unit_places:
+        if link.words[at] in link.sources:
+            objects[at] = f"{seen}/source{at}.o"
+            repeat(context, link, layouts.compiled_source(link, at, objects[at], dump_prefix))
+    return layouts.with_objects(link, objects) if objects else link
 
 
 def _linker_of_rust(call: Call, context: RelinkContext) -> tuple[Call, RelinkContext]:
@@ -191,19 +203,21 @@ def _linker_of_rust(call: Call, context: RelinkContext) -> tuple[Call, RelinkCon
 
 
 def _with_orders(link: LinkCommand, context: RelinkContext) -> LinkCommand:
-    """With what must keep its order, and copies; of sources of C neither is known."""
+    """With what must keep its order, and copies of what has places within."""
     here, seen = context.scratch
-    objects = {
-        name: here / name[len(seen) + 1 :]
-        if name.startswith(f"{seen}/")
-        else context.place.find(name, link.cwd)
-        for name in link.units
-        if not name.endswith(_PLAIN_SOURCES)
-    }
+    objects = {name: _found(name, link, context) for name in link.units}
     folders = (here / "padded", f"{seen}/padded")
     archives = _archives(link, context)
     copies = {} if link.folds_equal else write_padded_copies(objects, archives, folders)
     return replace(link, in_order=order_groups(objects), padded=copies)
+
+
+def _found(name: str, link: LinkCommand, context: RelinkContext) -> Path:
+    """A file of the link, here: of the scratch folder, or of the tree."""
+    here, seen = context.scratch
+    if name.startswith(f"{seen}/"):
+        return here / name[len(seen) + 1 :]
+    return context.place.find(name, link.cwd)
 
 
 def _archives(link: LinkCommand, context: RelinkContext) -> dict[str, Path]:
@@ -291,7 +305,7 @@ def _generated(
 
 
 def _is_intermediate(word: str, link: LinkCommand, context: RelinkContext) -> bool:
-    path = context.place.find(word, link.cwd)
+    path = _found(word, link, context)
     return path.is_file() and bool(intermediate(path.read_bytes()).language)
 
 
