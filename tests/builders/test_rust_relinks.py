@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,14 +19,39 @@ from recorded import recorded
 WORDS = ("rustc", "--crate-name", "app", "app/src/main.rs", "--emit=dep-info,link", "-Copt-level=3")
 
 
+_MACRO = """use proc_macro::TokenStream;
+#[proc_macro]
+pub fn version(_: TokenStream) -> TokenStream {
+    format!("{:?}", std::env::var("CARGO_PKG_VERSION").unwrap()).parse().unwrap()
+}
+"""
+
+
+def add_macro(source: Path) -> None:
+    """A macro that reads what Cargo says of the crate, as no dependency file tells."""
+    (source / "asks/src").mkdir(parents=True)
+    (source / "asks/src/lib.rs").write_text(_MACRO)
+    (source / "asks/Cargo.toml").write_text(
+        '[package]\nname = "asks"\nversion = "0.2.0"\nedition = "2021"\n[lib]\nproc-macro = true\n'
+    )
+    with (source / "app/Cargo.toml").open("a") as manifest:
+        manifest.write('asks = { path = "../asks" }\n')
+    workspace = source / "Cargo.toml"
+    workspace.write_text(workspace.read_text().replace('["app"', '["asks", "app"'))
+    lock = source / "Cargo.lock"
+    asks = '\n[[package]]\nname = "asks"\nversion = "0.2.0"\n'
+    lock.write_text(lock.read_text().replace(' "extra",', ' "asks",\n "extra",') + asks)
+
+
 @pytest.mark.parametrize("how", ["order", "shuffle"])
 def test_a_program_of_rustc_is_relinked(
     tmp_path: Path, recording_ports: BuildPorts, how: str
 ) -> None:
     asked = request_of(tmp_path)
-    main = 'fn main() {{ println!("{{}} {{}}", env!("CARGO_PKG_NAME"), {}); }}\n'
+    add_macro(tmp_path / "source")
+    main = 'fn main() {{ println!("{{}} {{}} {{}}", env!("CARGO_PKG_NAME"), version!(), {}); }}\n'
     sums = "extra::more(native::run(kern::step(std::env::args().count() as u64)))"
-    (tmp_path / "source/app/src/main.rs").write_text(main.format(sums))
+    (tmp_path / "source/app/src/main.rs").write_text(f"use asks::version;\n{main.format(sums)}")
     laid_out = Layouts.model_validate({"count": 3, "how": how, "variants": "baseline"})
     study = asked.study.model_copy(update={"layouts": laid_out})
     (result,) = build_variants(
@@ -56,14 +82,15 @@ def test_rustc_is_told_to_keep_objects(emit: tuple[str, ...]) -> None:
 
 
 def test_variables_that_a_crate_reads_are_set_again(tmp_path: Path) -> None:
-    (tmp_path / "app").mkdir()
-    (tmp_path / "app/Cargo.toml").touch()
     (tmp_path / "app-1.d").write_text(
         "app: src/main.rs\n\n# env-dep:OUT_DIR=/b/out\n# env-dep:ABSENT\n# env-dep:TEXT=a\\nb\n"
     )
     call = recorded(WORDS, "/b", tool="rustc", outputs=(Output("/b/app-1", "", 1),))
+    call = replace(call, variables=("CARGO_MANIFEST_DIR=/b/app", "CARGO_PKG_AUTHORS=a=b", "TEXT="))
     found = used_variables(call, TreePlace(tmp_path, "/b"))
-    assert found == ("CARGO_MANIFEST_DIR=/b/app", "OUT_DIR=/b/out", "TEXT=a\nb")
+    assert found == (
+        *("CARGO_MANIFEST_DIR=/b/app", "CARGO_PKG_AUTHORS=a=b", "TEXT=a\nb", "OUT_DIR=/b/out"),
+    )
 
 
 def test_the_linker_is_called_without_the_recorder() -> None:

@@ -18,6 +18,14 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
+/// Not all that begins with CARGO: that may hold keys to registries.
+const CRATE_VARIABLES: [&str; 5] = [
+    "CARGO_PKG_",
+    "CARGO_MANIFEST_",
+    "CARGO_CRATE_NAME",
+    "CARGO_BIN_NAME",
+    "CARGO_PRIMARY_PACKAGE",
+];
 const SETTINGS: &str = "ENSIGN_RECORDER";
 /// Set beneath a recorded call: what a driver runs in turn is part of that call.
 const BENEATH: &str = "ENSIGN_RECORDED";
@@ -82,6 +90,9 @@ struct Record<'a> {
     signal: Option<i32>,
     inputs: Vec<Input>,
     outputs: Vec<Output>,
+    /// What Cargo told a crate (`NAME=VALUE`); macros read it, and no dependency file says which.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    variables: Vec<String>,
     /// What `ran` says, of compilers and linkers.
     line: Option<Line>,
 }
@@ -192,11 +203,26 @@ fn run(name: &str) -> Result<i32, String> {
         signal: status.signal(),
         inputs,
         outputs,
+        variables: match call.tool {
+            Tool::Rustc => crate_variables(),
+            _ => Vec::new(),
+        },
         line: call.tool.has_line().then_some(line),
     };
     let sink = Sink::of(settings.socket.as_deref(), settings.log.as_deref());
     sink.write(&record, &settings_sha256)?;
     Ok(ended(status))
+}
+
+fn crate_variables() -> Vec<String> {
+    let of_crate = |name: &str| {
+        name == "OUT_DIR" || CRATE_VARIABLES.iter().any(|start| name.starts_with(start))
+    };
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| of_crate(name))
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect()
 }
 
 /// The call as the build meant it: behind a launcher (`ccache gcc …`) that of the compiler.

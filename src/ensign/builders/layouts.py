@@ -177,10 +177,11 @@ def compiling(link: LinkCommand, sources: Sequence[str]) -> tuple[str, ...]:
 
 
 def compiled_source(link: LinkCommand, at: int, output: str, dump_prefix: str) -> tuple[str, ...]:
-    """Compile one source of a link alone. GCC finds its profile by the prefix (`-dumpdir`)."""
+    """Compile one source of a link alone; by its prefix GCC finds the profile of that link."""
     words = (word for place, word in enumerate(link.words) if place not in link.file_places)
-    prefix = ("-dumpdir", dump_prefix) if dump_prefix else ()
-    return (link.program, *words, *prefix, "-c", link.words[at], "-o", output)
+    source = PurePosixPath(link.words[at])
+    named = ("-dumpdir", dump_prefix, "-dumpbase", source.name, "-dumpbase-ext", source.suffix)
+    return (link.program, *words, *(named if dump_prefix else ()), "-c", str(source), "-o", output)
 
 
 def with_objects(link: LinkCommand, objects: Mapping[int, str]) -> LinkCommand:

@@ -284,6 +284,7 @@ def call_of(line: str) -> Call:
         ),
         inputs=tuple(map(_input, inputs if isinstance(inputs, list) else ())),
         line=command_line(raw["line"]),
+        variables=_words(raw.get("variables")),
     )
 
 

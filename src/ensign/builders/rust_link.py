@@ -35,9 +35,8 @@ def objects_kept(call: Call, folder: str) -> tuple[str, ...]:
 
 
 def used_variables(call: Call, place: TreePlace) -> tuple[str, ...]:
-    """What Cargo set and the crate read (`env!`), by rustc's own list; its folder, for macros."""
-    folder = _crate_folder(call, place)
-    found = {"CARGO_MANIFEST_DIR": folder} if folder else {}
+    """What Cargo set for the crate, and what it read (`env!`), by rustc's own list."""
+    found = dict(each.split("=", 1) for each in call.variables)
     for output in call.outputs:
         try:
             path = place.find(f"{output.path}.d", call.cwd)
@@ -65,15 +64,6 @@ def read_linker_words(folder: Path, recorder: str) -> tuple[str, ...]:
         return linker_words(text, recorder)
     except (HostileFileError, ValueError):
         return ()
-
-
-def _crate_folder(call: Call, place: TreePlace) -> str:
-    """The nearest folder above the crate's root file that has a manifest."""
-    for source in call.line.sources:
-        for folder in (PurePosixPath(call.cwd) / source).parents:
-            if place.find(f"{folder}/Cargo.toml", "/").is_file():
-                return str(folder)
-    return ""
 
 
 def _unescaped(value: str) -> str:

@@ -103,7 +103,8 @@ class Call:
     `tool` is the role of the program (`cc`, `cxx`, `ld`, `ar`, `ranlib`, `nm`, `as`, `objcopy`,
     `strip`, `rustc`, `launcher` where ccache ran no compiler), `program` its path,
     `cwd` the folder it ran in; response files (`@file`) are expanded in both lists. `exit` is None
-    where a signal ended it. `line` is what `ran` says; of tools that neither compile nor link it
+    where a signal ended it. `variables` are those that Cargo set for a crate (`NAME=VALUE`). `line`
+    is what `ran` says; of tools that neither compile nor link it
     says nothing.
     """
 
@@ -118,6 +119,7 @@ class Call:
     outputs: tuple[Output, ...]
     inputs: tuple[LinkInput, ...] = ()
     line: CommandLine = CommandLine()
+    variables: tuple[str, ...] = ()
 
     @property
     def is_compiler(self) -> bool:
