@@ -137,6 +137,7 @@ def test_sources_in_a_link_keep_their_profile(
     (result,) = report.results
     assert "not-relinked" not in [each.code for each in report.findings], report.findings
     assert len(result.layouts) == 3
+    assert result.artifact is not None
     said = subprocess.run([result.artifact, "100"], capture_output=True, check=True).stdout
     for path in result.layouts:
         assert subprocess.run([path, "100"], capture_output=True, check=True).stdout == said
