@@ -84,6 +84,10 @@ FORMS = {
     "by its path": (ARCHIVE, LINK),
     "by its name": (ARCHIVE, "{cc} {ldflags} main.o -L. -lparts -lm -o program"),
     "thin": (ARCHIVE.replace("rcs", "rcsT"), LINK),
+    "thin, a name of 15 letters": (
+        "cp one.o exactly-15-ch.o; ar rcsT libparts.a exactly-15-ch.o two.o three.o four.o",
+        LINK,
+    ),
     "whole": (
         ARCHIVE,
         LINK.replace("libparts.a", "-Wl,--whole-archive libparts.a -Wl,--no-whole-archive"),

@@ -6,6 +6,7 @@ Thin archives name their members' files, which lie beside them.
 from __future__ import annotations
 
 import os
+import re
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ _HEADER_BYTES = 60
 # Objects are smaller; a file without content may claim any size.
 _LARGEST_MEMBER_BYTES = 1 << 30
 _SPECIAL = ("/", "//", "/SYM64/")
+# binutils leaves the slash behind a name of 15 letters that it moved to the long ones.
+_LONG_NAME = re.compile(r"/(\d+) */?", re.ASCII)
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 
 
@@ -172,8 +175,8 @@ def _number(digits: bytes) -> int:
 
 
 def _name(raw: str, long_names: bytes) -> str:
-    if raw[:1] == "/" and raw[1:].isascii() and raw[1:].isdigit():
-        raw = long_names[int(raw[1:]) :].split(b"\n", 1)[0].decode()
+    if found := _LONG_NAME.fullmatch(raw):
+        raw = long_names[int(found[1]) :].split(b"\n", 1)[0].decode()
     return raw.rstrip("/")
 
 

@@ -177,7 +177,8 @@ def damage_told() -> Iterator[None]:
         shortage = shortage_behind(error)  # of memory, too: what is asked for is bounded
         if shortage is not None:
             raise shortage from None
-        raise DamagedFile(f"it cannot be read: {error!r}"[:200]) from error
+        why = error.strerror if isinstance(error, OSError) else repr(error)
+        raise DamagedFile(f"it cannot be read: {why}"[:200]) from error
 
 
 @contextmanager
