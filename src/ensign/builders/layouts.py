@@ -334,7 +334,7 @@ def notes_on(link: LinkCommand, asked: Relinks) -> tuple[str, ...]:
 
 def as_inputs(asked: Relinks) -> Mapping[str, object]:
     """What of it decides bytes, for a stage's key."""
-    return {"how": asked.how, "seeds": asked.seeds, "profiled": asked.profiled, "scheme": 5}
+    return {"how": asked.how, "seeds": asked.seeds, "profiled": asked.profiled, "scheme": 6}
 
 
 def seed_of(variant: str, seed: int, number: int) -> int:
