@@ -29,15 +29,15 @@ _TRAINED = replace(CLANG_O2, name="trained", pgo="on", bolt="on", strip="yes")
 _FLAGS = replace(GCC_LTO, name="all", dependencies="flags", target="native")
 _STAGES = {
     "dependencies with gcc-12": ("dependencies", "8a1776a8f4bc3c1a"),
-    "gcc-O2": ("program", "2417cdbea16899c6"),
+    "gcc-O2": ("program", "b5e36d21453cca9d"),
     "dependencies with clang-19": ("dependencies", "ef7b4b40eed18002"),
     "trained (instrumented)": ("instrumented", "31348e57127ea051"),
     "profile of trained": ("profile", "986b937a86e2db22"),
-    "trained before BOLT": ("program", "7f1cd0439885ef4b"),
+    "trained before BOLT": ("program", "37b4ac119efd3413"),
     "BOLT's profile of trained": ("profile", "b060f4e376ac8f03"),
-    "trained": ("program", "b00c65d40d524801"),
+    "trained": ("program", "6ef0ae0f5d7f7385"),
     "dependencies of all": ("dependencies", "606cbc804d000bcb"),
-    "all": ("program", "0f0d92041efd101f"),
+    "all": ("program", "ed575cdd2ab77eb8"),
 }
 
 

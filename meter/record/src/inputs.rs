@@ -209,7 +209,9 @@ fn members(data: &[u8], path: &Path) -> io::Result<Vec<Member>> {
         }
         let mut name = raw.trim_end_matches('/').to_string();
         // binutils leaves the slash behind a name of 15 letters that it moved to the long ones.
-        let place = raw.strip_prefix('/').map(|n| n.trim_end_matches('/').trim_end());
+        let place = raw
+            .strip_prefix('/')
+            .map(|n| n.trim_end_matches('/').trim_end());
         if let Some(place) = place.and_then(|n| n.parse::<usize>().ok()) {
             let names = long_names.get(place..).ok_or_else(broken)?;
             let end = names
