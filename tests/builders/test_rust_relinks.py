@@ -89,7 +89,10 @@ def test_variables_that_a_crate_reads_are_set_again(tmp_path: Path) -> None:
     call = replace(call, variables=("CARGO_MANIFEST_DIR=/b/app", "CARGO_PKG_AUTHORS=a=b", "TEXT="))
     found = used_variables(call, TreePlace(tmp_path, "/b"))
     assert found == (
-        *("CARGO_MANIFEST_DIR=/b/app", "CARGO_PKG_AUTHORS=a=b", "TEXT=a\nb", "OUT_DIR=/b/out"),
+        "CARGO_MANIFEST_DIR=/b/app",
+        "CARGO_PKG_AUTHORS=a=b",
+        "TEXT=a\nb",
+        "OUT_DIR=/b/out",
     )
 
 

@@ -70,11 +70,16 @@ def pulled(text: str, cwd: str, place: TreePlace) -> Pulled:
     return dict.fromkeys((*members, *own))
 
 
+def is_rust_standard(path: Path) -> bool:
+    """Whether an archive is of Rust's standard library."""
+    return "rustlib" in path.parts
+
+
 def foreign_archives(found: Pulled, place: TreePlace) -> tuple[str, ...]:
     """Archives that the build did not make, and from which members were taken; no runtimes."""
     tree = place.tree.resolve()
     paths = (path for path, member in found if member and not path.is_relative_to(tree))
-    names = (RUST_STANDARD if "rustlib" in path.parts else str(path) for path in paths)
+    names = (RUST_STANDARD if is_rust_standard(path) else str(path) for path in paths)
     return tuple(name for name in dict.fromkeys(names) if not is_runtime(name))
 
 

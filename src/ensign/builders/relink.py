@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensign.builders import layouts, rust_link
-from ensign.builders.archive_members import Pulled, build_archives
+from ensign.builders.archive_members import Pulled, build_archives, is_rust_standard
 from ensign.builders.layouts import LinkCommand, Relinks
 from ensign.builders.link_members import (
     Named,
@@ -164,7 +164,7 @@ def _relinker(asked: Relinks, context: RelinkContext) -> _Maker:
         _write_paddings(link, context)
     limit_ns = max(_LEAST_NS, _TIMES_ITS_LINK * call.wall_ns)
     return _Maker(
-        lambda seed: _relink(found, asked, seed, context, limit_ns),
+        _relinks_by_seed(found, asked, context, limit_ns),
         layouts.kind_of_relink(found.link, asked),
         (*layouts.notes_on(found.link, asked), *found.notes),
     )
@@ -225,14 +225,12 @@ def _archives(link: LinkCommand, context: RelinkContext) -> dict[str, Path]:
     tree = context.place.tree.resolve()
     words = (link.words[at] for at in link.file_places)
     found = {
-        word: context.place.find(word, link.cwd).resolve()
-        for word in words
-        if word.endswith((".a", ".rlib"))
+        word: _original(word, link, context) for word in words if word.endswith((".a", ".rlib"))
     }
     return {
         word: path
         for word, path in found.items()
-        if (path.is_relative_to(tree) or "rustlib" in path.parts) and path.is_file()
+        if (path.is_relative_to(tree) or is_rust_standard(path)) and path.is_file()
     }
 
 
@@ -317,28 +315,35 @@ def _write_paddings(link: LinkCommand, context: RelinkContext) -> None:
     repeat(context, replace(link, cwd=seen), layouts.compiling(link, sources))
 
 
-def _relink(named: Named, asked: Relinks, seed: int, context: RelinkContext, limit_ns: int) -> Path:
+def _relinks_by_seed(
+    named: Named, asked: Relinks, context: RelinkContext, limit_ns: int
+) -> Callable[[int], Path]:
     (here, seen), link = context.scratch, named.link
     paddings = [f"{seen}/padding{number}.o" for number in range(layouts.PADDINGS)]
-    argv = layouts.relink(link, asked, seed, f"{seen}/relinked", paddings)
-    if named.pulled is None:
-        repeat(context, link, argv, limit_ns)
-    else:
-        repeat(context, link, (*argv, f"-Wl,-Map={seen}/{MAP}"), limit_ns)
-        units = {(context.place.find(each, link.cwd).resolve(), "") for each in link.units}
-        again = frozenset(_of_originals(pulled_again(link, context), link, context))
-        if again - units != named.pulled - units:
-            raise CannotError("in another order its link takes other members of archives")
-    return here / "relinked"
-
-
-def _of_originals(
-    found: Pulled, link: LinkCommand, context: RelinkContext
-) -> Iterator[tuple[Path, str]]:
-    """Members that a link took, by the archives of which it was given copies."""
+    units = {(_original(each, link, context), "") for each in link.units}
     originals = {
-        Path(copy).resolve(): context.place.find(name, link.cwd).resolve()
+        Path(copy).resolve(): _original(name, link, context)
         for name, copies in link.padded.items()
         for copy in copies
     }
-    return ((originals.get(path, path), member) for path, member in found)
+
+    def members(pulled: Pulled) -> frozenset[tuple[Path, str]]:
+        """By the archives of which copies were linked, without the link's own objects."""
+        found = ((originals.get(path, path), member) for path, member in pulled)
+        return frozenset(found) - units
+
+    def make(seed: int) -> Path:
+        argv = layouts.relink(link, asked, seed, f"{seen}/relinked", paddings)
+        if named.pulled is None:
+            repeat(context, link, argv, limit_ns)
+        else:
+            repeat(context, link, (*argv, f"-Wl,-Map={seen}/{MAP}"), limit_ns)
+            if members(pulled_again(link, context)) != named.pulled - units:
+                raise CannotError("in another order its link takes other members of archives")
+        return here / "relinked"
+
+    return make
+
+
+def _original(name: str, link: LinkCommand, context: RelinkContext) -> Path:
+    return context.place.find(name, link.cwd).resolve()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from ensign.proof.archives import with_changed_members
@@ -20,10 +21,10 @@ _COPIES, _MOST_BYTES = 7, 2**28
 _STEP_BYTES, _MOST_STEPS = 16, 15
 # Few places, as an edit grows one: padding behind each function would thin the code out.
 _PLACES = 4
-_PROGBITS, _EXECUTED, _WIDE_BITS = 1, 0x6, 64
+_PROGBITS, _EXECUTED = 1, 0x6
 _HEADER_BYTES, _OFFSET_AT, _HEADERS_AT = 64, 24, 0x28
 
-_Padding = Callable[[Path, random.Random], bytes]
+_Copies = Callable[[Path, Iterator[random.Random]], Iterator[bytes]]
 
 
 def write_padded_copies(
@@ -34,59 +35,57 @@ def write_padded_copies(
     By their names; the second folder is what the link calls the first. Large programs get fewer
     copies, or none. Nothing is written of what cannot be read.
     """
-    several = {name: path for name, path in objects.items() if _has_several(path)}
-    found: dict[str, tuple[Path, _Padding]] = {
-        **{name: (path, _padded_object) for name, path in several.items()},
-        **{name: (path, _padded_archive) for name, path in archives.items()},
+    several = {name: path for name, path in objects.items() if len(_sections_or_none(path)) > 1}
+    found: dict[str, tuple[Path, _Copies]] = {
+        **{name: (path, _object_copies) for name, path in several.items()},
+        **{name: (path, _archive_copies) for name, path in archives.items()},
     }
     total_bytes = sum(path.stat().st_size for path, _ in found.values())
-    count = min(_COPIES, _MOST_BYTES // total_bytes) if total_bytes else 0
+    count = min(_COPIES, _MOST_BYTES // max(total_bytes, 1))
+    if not count:
+        return {}
     copies = {
-        name: tuple(_written(path, padded, (number, count), folders))
-        for number, (name, (path, padded)) in enumerate(found.items())
+        name: tuple(_written(path, copies_of, (number, count), folders))
+        for number, (name, (path, copies_of)) in enumerate(found.items())
     }
     return {name: each for name, each in copies.items() if each}
 
 
 def _written(
-    path: Path, padded: _Padding, of: tuple[int, int], folders: tuple[Path, str]
+    path: Path, copies_of: _Copies, of: tuple[int, int], folders: tuple[Path, str]
 ) -> Iterator[str]:
     (number, count), (here, seen) = of, folders
-    for copy in range(count):
-        file = f"{copy}/{number}{path.suffix}"
-        try:
-            content = padded(path, random.Random(f"{path.name} {number} {copy}"))  # noqa: S311
-        except DamagedFile:
-            return
-        (here / file).parent.mkdir(parents=True, exist_ok=True)
-        (here / file).write_bytes(content)
-        yield f"{seen}/{file}"
-
-
-def _has_several(path: Path) -> bool:
+    rngs = (random.Random(f"{path.name} {number} {copy}") for copy in range(count))  # noqa: S311
     try:
-        return len(_code_sections(path)) > 1
-    except (DamagedFile, FileNotFoundError):
-        return False
+        for copy, content in enumerate(copies_of(path, rngs)):
+            file = f"{copy}/{number}{path.suffix}"
+            (here / file).parent.mkdir(parents=True, exist_ok=True)
+            (here / file).write_bytes(content)
+            yield f"{seen}/{file}"
+    except DamagedFile:
+        return
 
 
-def _padded_object(path: Path, rng: random.Random) -> bytes:
-    return _padded(path.read_bytes(), rng)
-
-
-def _padded_archive(path: Path, rng: random.Random) -> bytes:
-    def changed(member: bytes) -> bytes:
-        try:
-            return _padded(member, rng)
-        except DamagedFile:
-            return member  # is no object
-
-    return with_changed_members(path, changed)
-
-
-def _padded(content: bytes, rng: random.Random) -> bytes:
-    """The object with some sections longer: moved to its end, where they can grow. DamagedFile."""
+def _object_copies(path: Path, rngs: Iterator[random.Random]) -> Iterator[bytes]:
+    content = path.read_bytes()
     sections = _code_sections(content)
+    return (_padded(content, sections, rng) for rng in rngs)
+
+
+def _archive_copies(path: Path, rngs: Iterator[random.Random]) -> Iterator[bytes]:
+    """What is no object among its members stays as it is."""
+    known: dict[int, Mapping[int, ObjectSection]] = {}
+
+    def padded(rng: random.Random, at: int, member: bytes) -> bytes:
+        if at not in known:
+            known[at] = _sections_or_none(member)
+        return _padded(member, known[at], rng)
+
+    return (with_changed_members(path, partial(padded, rng)) for rng in rngs)
+
+
+def _padded(content: bytes, sections: Mapping[int, ObjectSection], rng: random.Random) -> bytes:
+    """The object with some sections longer: moved to its end, where they can grow."""
     grown = bytearray(content)
     for number, each in sections.items():
         if rng.random() >= min(1 / 2, _PLACES / len(sections)):
@@ -101,10 +100,17 @@ def _padded(content: bytes, rng: random.Random) -> bytes:
     return bytes(grown)
 
 
+def _sections_or_none(source: Path | bytes) -> Mapping[int, ObjectSection]:
+    try:
+        return _code_sections(source)
+    except (DamagedFile, FileNotFoundError):
+        return {}
+
+
 def _code_sections(source: Path | bytes) -> Mapping[int, ObjectSection]:
     """By their numbers; none of what is not of 64 bits, the lowest first. DamagedFile."""
     with elf_of(source) as elf:
-        if elf.elfclass != _WIDE_BITS or not elf.little_endian:
+        if not elf.is_wide or not elf.little_endian:
             return {}
         return dict(_code(object_sections(elf)))
 

@@ -104,8 +104,7 @@ class Call:
     `strip`, `rustc`, `launcher` where ccache ran no compiler), `program` its path,
     `cwd` the folder it ran in; response files (`@file`) are expanded in both lists. `exit` is None
     where a signal ended it. `variables` are those that Cargo set for a crate (`NAME=VALUE`). `line`
-    is what `ran` says; of tools that neither compile nor link it
-    says nothing.
+    is what `ran` says; of tools that neither compile nor link it says nothing.
     """
 
     tool: str

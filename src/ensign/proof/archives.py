@@ -99,10 +99,11 @@ def contents(path: Path) -> Iterator[tuple[str, bytes]]:
                 yield name, content
 
 
-def with_changed_members(path: Path, change: Callable[[bytes], bytes]) -> bytes:
+def with_changed_members(path: Path, change: Callable[[int, bytes], bytes]) -> bytes:
     """The archive with other contents of its members; its index says where these lie now.
 
-    DamagedFile where it cannot be read, or is thin.
+    Each is changed by its place in the archive and its content. DamagedFile where it cannot be
+    read, or is thin.
     """
     with damage_told(), opened_file(path) as file:
         content = file.read(_LARGEST_MEMBER_BYTES)
@@ -118,7 +119,7 @@ def with_changed_members(path: Path, change: Callable[[bytes], bytes]) -> bytes:
         body = content[body_at : body_at + size]
         places[at] = len(made)
         if name not in _SPECIAL:
-            body = change(body)
+            body = change(at, body)
         elif name != "//":
             indexes.append((len(made) + _HEADER_BYTES, name != "/"))
         made += header[:48] + b"%-10d" % len(body) + header[58:] + body + b"\n" * (len(body) % 2)

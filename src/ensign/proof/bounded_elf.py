@@ -35,6 +35,7 @@ _CONTINUES = b"\x80"
 _MOST_PER_COMPRESSED_BYTE = 100
 _MOST_ABSENT_BYTES = 64 << 20
 _OLD_HEADER_BYTES = 12
+_WIDE_BITS = 64
 _DEBUG = (".debug_", ".zdebug_", ".eh_frame", ".gnu_debugaltlink")
 
 
@@ -121,6 +122,11 @@ class BoundedElf(ELFFile):
         return self._made["segment", n]
 
     @property
+    def is_wide(self) -> bool:
+        """Whether it is of 64 bits."""
+        return bool(self.elfclass == _WIDE_BITS)
+
+    @property
     def size_bytes(self) -> int:
         """Of the whole file."""
         return self.bounded.size_bytes
@@ -177,7 +183,7 @@ def damage_told() -> Iterator[None]:
         shortage = shortage_behind(error)  # of memory, too: what is asked for is bounded
         if shortage is not None:
             raise shortage from None
-        why = error.strerror if isinstance(error, OSError) else repr(error)
+        why = getattr(error, "strerror", None) or repr(error)
         raise DamagedFile(f"it cannot be read: {why}"[:200]) from error
 
 

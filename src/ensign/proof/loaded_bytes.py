@@ -17,7 +17,6 @@ from ensign.host.files import file_sha256
 from ensign.model.built_files import BuiltFile
 from ensign.proof.bounded_elf import BoundedElf, DamagedFile, elf_of
 
-_WIDE_BITS = 64
 _PIECE_BYTES = 1 << 20
 _PIECES = 32
 _FLAGS_1_PIE = 0x0800_0000
@@ -171,7 +170,7 @@ def _loadable_sha256(elf: BoundedElf) -> str:
 
 
 def _blank_ranges(elf: BoundedElf) -> Iterator[tuple[int, int]]:
-    wide = elf.elfclass == _WIDE_BITS
+    wide = elf.is_wide
     # e_shoff; then e_shnum and e_shstrndx, which follow e_shentsize.
     yield (40, 48) if wide else (32, 36)
     yield (60, 64) if wide else (48, 52)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ensign.proof.bounded_elf import BoundedElf, DamagedFile
 
-_MOST_SECTIONS, _WIDE_BITS = 0xFF00, 64
+_MOST_SECTIONS = 0xFF00
 
 
 class ObjectSection(NamedTuple):
@@ -23,7 +23,7 @@ class ObjectSection(NamedTuple):
 
 def object_sections(elf: BoundedElf) -> list[ObjectSection]:
     """All of them, by number. DamagedFile where there are too many."""
-    count, wide = elf.num_sections(), elf.elfclass == _WIDE_BITS
+    count, wide = elf.num_sections(), elf.is_wide
     if count >= _MOST_SECTIONS:
         raise DamagedFile("it has too many sections")
     order = "<" if elf.little_endian else ">"

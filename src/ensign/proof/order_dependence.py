@@ -23,7 +23,6 @@ _CONSTRUCTORS = re.compile(r"\.(?:preinit_array|(?:init|fini)(?:_array)?|[cd]tor
 # A linker tells where such a section begins and ends.
 _TABLE = re.compile(r"[A-Za-z_]\w*")
 _ALLOCATED, _NOBITS, _RELOCATIONS = 0x2, 8, (4, 9)
-_WIDE_BITS = 64
 
 
 class _Found(NamedTuple):
@@ -129,7 +128,7 @@ def _places_and_types(elf: BoundedElf, section: ObjectSection) -> bytes:
     """Of relocations: without symbols and addends."""
     if not elf.little_endian:  # then by what, too: more seems to differ than does
         return elf.piece(section.at, section.size)
-    addend, wide = section.kind == _RELOCATIONS[0], elf.elfclass == _WIDE_BITS
+    addend, wide = section.kind == _RELOCATIONS[0], elf.is_wide
     form = ("8s4s4x" + "8x" * addend) if wide else ("4s1s3x" + "4x" * addend)
     size = struct.calcsize(form)
     data = elf.piece(section.at, section.size // size * size)

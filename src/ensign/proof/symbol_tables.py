@@ -15,7 +15,6 @@ from elftools.elf.sections import StringTableSection, SymbolTableSection
 
 from ensign.proof.bounded_elf import BoundedElf, data_of
 
-_WIDE_BITS = 64
 # Both hold name, type and binding, section; the narrow one has value and size before those two.
 _WIDE, _NARROW = "IBxH16x", "I8xBxH"
 _WIDE_PLACE, _NARROW_PLACE = "IBxHQ8x", "II4xBxH"
@@ -57,7 +56,7 @@ def function_places(elf: BoundedElf) -> frozenset[tuple[int, int]]:
 
 def _functions(elf: BoundedElf, section: str) -> tuple[Iterator[tuple[int, int, int]], bytes]:
     """Name's place, section and address of each function; and the names."""
-    wide = elf.elfclass == _WIDE_BITS
+    wide = elf.is_wide
     found = _read_table(elf, section, _WIDE_PLACE if wide else _NARROW_PLACE)
     entries, names = found or (iter(()), b"")
     ordered = (each if wide else (each[0], each[2], each[3], each[1]) for each in entries)
@@ -115,7 +114,7 @@ def weak_definitions(elf: BoundedElf) -> Iterator[tuple[str, int]]:
 
 def _table(elf: BoundedElf, section: str) -> tuple[Iterator[tuple[int, ...]], bytes] | None:
     """Name's place, type and binding, section of each symbol; and the names."""
-    return _read_table(elf, section, _WIDE if elf.elfclass == _WIDE_BITS else _NARROW)
+    return _read_table(elf, section, _WIDE if elf.is_wide else _NARROW)
 
 
 def _read_table(
