@@ -211,13 +211,15 @@ def test_a_test_that_is_built_on_demand_is_raced_where_nothing_else_can_be(
     )
     (tree / "tool.c").write_text("int main(void) { return 1; }\n")
     (tree / "work.c").write_text(
-        "int main(void) { volatile long s = 0;\n"
-        "for (long i = 0; i < 400000000; i++) s += i; return 0; }\n"
+        # A chain of multiplications: as many cycles on every processor.
+        "int main(int argc, char **argv) { unsigned s = argc;\n"
+        "for (long i = 0; i < 150000000; i++) s = s * 1103515245 + 12345;\n"
+        "return s == 1 && argv[0][0] == 0; }\n"
     )
     done = ensign("init", "tree")
     assert done.status == 0, done.err
     text = (tree / "ensign.toml").read_text()
-    assert 'targets = ["all", "a_test"]' in text
+    assert 'targets = ["all", "a_test"]' in text, text
     assert 'artifact = "ensign-build/a_test"' in text
     assert 'command = ["{artifact}"]' in text
 

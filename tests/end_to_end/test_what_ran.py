@@ -256,7 +256,7 @@ def test_a_race_of_what_was_looked_at_is_no_finding(ensign: Ensign) -> None:
 def test_a_library_that_is_another_in_the_race_is_an_error(ensign: Ensign, mode: str) -> None:
     program = compiled(ensign.folder / "bin", LOADED, "main")
     # Long enough to be looked at on a fast machine, too.
-    for name, rounds in (("one", 200_000_000), ("two", 300_000_000)):
+    for name, rounds in (("one", 100_000_000), ("two", 150_000_000)):
         compiled(ensign.folder / name, LIBRARY.format(rounds), "libwork.so", "-shared", "-fPIC")
     script = ensign.folder / "choose"
     script.write_text(
@@ -266,8 +266,9 @@ def test_a_library_that_is_another_in_the_race_is_an_error(ensign: Ensign, mode:
     )
     script.chmod(0o755)
     done = ensign(
-        "compare", "./choose", "./choose 2", *SOON, "--mode", mode, "--export-json", "out.json"
-    )
+        "compare", "./choose", "./choose 2", "--budget", "100s", "--precision", "60%",
+        "--mode", mode, "--export-json", "out.json",
+    )  # fmt: skip
     assert done.status == 0, done.err
     found = something_else(ensign)
     assert found
