@@ -190,7 +190,8 @@ def _list_type(value: Schema, path: str) -> str:
     one = _type(value["items"], path, in_list=True)
     if one.startswith("table"):
         return one
-    return f"list of {one.replace('list of', 'lists of', 1).replace('string', 'strings', 1)}"
+    plural = one if one.startswith("list of") else one.replace("string", "strings", 1)
+    return f"list of {plural.replace('list of', 'lists of', 1)}"
 
 
 def _bounds(value: Schema) -> str:

@@ -172,13 +172,13 @@ def command_variants(options: Options) -> tuple[CommandVariant, ...]:
     )
 
 
-def parse_env(commands: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """`NAME=VALUE` commands as pairs. InputError otherwise."""
+def parse_env(assignments: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Assignments `NAME=VALUE` as pairs. InputError for any other text."""
     pairs: list[tuple[str, str]] = []
-    for command in commands:
-        name, equals, value = command.partition("=")
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
         if not equals or not name:
-            raise InputError(f"--env '{command}' is not of the form NAME=VALUE")
+            raise InputError(f"--env '{assignment}' is not of the form NAME=VALUE")
         pairs.append((name, value))
     return tuple(pairs)
 

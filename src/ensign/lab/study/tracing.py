@@ -156,7 +156,7 @@ def laid_out(variants: RacedVariants, name: str, variant: str = "") -> Iterator[
 
 
 def _in_place(variants: RacedVariants, name: str, path: str, root: Path) -> RacedVariants:
-    """The variants of one variant, whose files lie in `root` for as long as they are looked at."""
+    """That variant alone, its files copied to `root` for as long as they are looked at."""
     tree = variants.trees[path]
     copy_tree(Path(tree.folders[0]), root, [each for each in tree.without if "/" in each])
     placed = replace(tree, folders=(str(root),), in_place=True)

@@ -91,9 +91,9 @@ class RacedVariants:
         return replace(self, artifacts=artifacts, twin=chosen.get(TWIN))
 
     def in_groups(self, seed: int) -> tuple[RacedVariants, ...]:
-        """Fields of at most `most_variants`, each with the baseline and its twin.
+        """Groups of at most `most_variants`, each with the baseline and its twin.
 
-        The others are dealt by the seed. The variants itself where all race together.
+        The seed deals the others into groups. One group where all race together.
         """
         first, *others = self.artifacts
         count = 1 if self.most_variants is None else group_count(len(others), self.most_variants)
