@@ -1,3 +1,5 @@
+import math
+import random
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
@@ -8,7 +10,9 @@ from ensign.meter.client import Json, Verb
 from ensign.meter.requests import ProcessSpec, RaceRequest, VariantSpec
 from ensign.model.errors import CommandFailed
 from ensign.model.results import Stopped
-from ensign.model.trials import Mode, Trial
+from ensign.model.trials import Metric, Mode, Trial
+from ensign.stats.rounds import round_costs
+from ensign.stats.suite import round_geomeans
 from races import SimulatedMeter
 
 MS = 1_000_000
@@ -155,6 +159,31 @@ def test_each_batch_has_its_own_seed() -> None:
         ignore,
     )
     assert [request["seed"] for _, request in meter.requests][:3] == [3, 8, 10]
+
+
+@dataclass
+class FirstPaysMeter(SimulatedMeter):
+    """Who is first in the order that the seed gives takes a fifth more."""
+
+    def run(self, verb: Verb, request: Json) -> Generator[Json]:
+        first = random.Random(str(request["seed"])).choice(("1", "2", "twin"))
+        self.cost_ns = lambda variant, _n: 12 * MS if variant == first else 10 * MS
+        yield from super().run(verb, request)
+
+
+def test_what_the_first_place_costs_averages_out_over_the_workloads_of_a_round() -> None:
+    meter = FirstPaysMeter(lambda _variant, _n: 10 * MS)
+    eight = {f"w{number}": a_request() for number in range(8)}
+    limits = RaceLimits(10**15, look=False, may_end=never, most=400)
+    outcome = run_race(meter, eight, limits, meter.clock_ns, ignore)
+    seeds = [request["seed"] for _, request in meter.requests]
+    assert len(set(seeds)) == len(seeds) == 3200
+    costs = round_costs(outcome.trials, ("1", "2", "twin"), tuple(eight), Metric.CPU)
+    ratios = round_geomeans(costs.log_ratios("2", "1"))
+    # Of one workload: a third of the rounds is +ln 1.2, a third −ln 1.2, a third 0.
+    alone = math.log(1.2) * math.sqrt(2 / 3)
+    assert ratios.std() == pytest.approx(alone / math.sqrt(8), rel=0.15)
+    assert abs(ratios.mean()) < 5 * alone / math.sqrt(8 * 400)
 
 
 @dataclass

@@ -3,10 +3,11 @@ from pathlib import Path
 import pytest
 
 from ensign.lab.cpu_plan import CpuPlan
-from ensign.lab.study.calibrate import pilot, trial_seed
+from ensign.lab.round_order import order_of, trial_seed
+from ensign.lab.study.calibrate import pilot
 from ensign.lab.study.fitting import Demand, WorkloadPilot, fitted
 from ensign.lab.study.fixed import PlanContext, fixed_plan, plan_key
-from ensign.lab.study.racing import RoundPlan, RoundProgress, order_of, run_rounds
+from ensign.lab.study.racing import RoundPlan, RoundProgress, run_rounds
 from ensign.lab.study.variants import RacedVariants, race_request
 from ensign.meter.requests import Load
 from ensign.model.errors import InputError

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
+from ensign.lab.round_order import order_of, trial_seed
 from ensign.meter.client import Meter
 from ensign.meter.racing import race
 from ensign.meter.requests import RaceRequest
@@ -151,10 +151,9 @@ class _RaceUnderWay:
 
     def _round(self) -> None:
         """One execution of each workload, in an order of its own."""
-        begun_ns, names = self.clock_ns(), list(self.requests)
-        seed = self.requests[names[0]].seed + self.rounds
-        random.Random(seed).shuffle(names)  # noqa: S311  # not for secrets
-        for name in names:
+        begun_ns, race_seed = self.clock_ns(), next(iter(self.requests.values())).seed
+        for name in order_of(self.requests, race_seed, self.rounds):
+            seed = trial_seed(race_seed, self.rounds, name)
             self._trials(name, replace(self.requests[name], executions=1, seed=seed))
         self.rounds += 1
         self.last_ns.append(self.clock_ns() - begun_ns)

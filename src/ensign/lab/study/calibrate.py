@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from contextlib import closing
 
+from ensign.lab.round_order import trial_seed
 from ensign.lab.study.fitting import WorkloadPilot
 from ensign.lab.study.groups import merged
 from ensign.lab.study.variants import RacedVariants, race_request
@@ -73,18 +73,6 @@ def _raced(meter: Meter, request: RaceRequest, workload: Workload, round_index: 
         for trial in trials:
             return trial
     raise InternalError(f"{workload.name}: the meter returned no execution")
-
-
-def trial_seed(study_seed: int, round_index: int, workload: str) -> int:
-    """Each trial has its own orders, the same on every resumption.
-
-    A variant's place in the order moves its cost: of seven equal variants the first one took 0.24 ±
-    0.05 % more than their mean (docs/background/calibration.md). With one order for all workloads
-    of a round that would not average out over the workloads: the round's geometric mean would have
-    all of it.
-    """
-    trial = random.Random(f"{study_seed} {round_index} {workload}")  # noqa: S311  # not for secrets
-    return trial.getrandbits(32)
 
 
 def _pilot_of(trial: Trial, requests: int | None) -> WorkloadPilot:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ensign.lab.compare.pilot import CommandPilot
+from ensign.lab.round_order import order_of
 from ensign.lab.study.calibrate import one_trial
 from ensign.lab.study.groups import fewest
 from ensign.lab.study.variants import RacedVariants
@@ -103,13 +103,6 @@ class RoundProgress:
     round_index: int
     workload: str
     trial: Trial
-
-
-def order_of(workloads: list[Workload], seed: int, round_index: int) -> list[Workload]:
-    """The workloads of a round in its own random order, the same on every resumption."""
-    shuffled = list(workloads)
-    random.Random(f"{seed} {round_index}").shuffle(shuffled)  # noqa: S311  # not for secrets
-    return shuffled
 
 
 def failed_in(folder: StudyFolder, key: str) -> frozenset[str]:

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ensign.host.clock import Clock
+from ensign.lab.round_order import order_of
 from ensign.lab.so_far import SoFar
 from ensign.lab.study.calibrate import one_trial
 from ensign.lab.study.fitting import MOST_ROUNDS, TOLERANCE
 from ensign.lab.study.fixed import raced_ns, write_plan
 from ensign.lab.study.judging import experiment_of
-from ensign.lab.study.racing import RoundPlan, RoundProgress, order_of, race_failed
+from ensign.lab.study.racing import RoundPlan, RoundProgress, race_failed
 from ensign.lab.study.spread import layouts_spread
 from ensign.lab.study.variants import RacedVariants
 from ensign.meter.client import Meter
