@@ -29,15 +29,15 @@ _TRAINED = replace(CLANG_O2, name="trained", pgo="on", bolt="on", strip="yes")
 _FLAGS = replace(GCC_LTO, name="all", dependencies="flags", target="native")
 _STAGES = {
     "dependencies with gcc-12": ("dependencies", "8a1776a8f4bc3c1a"),
-    "gcc-O2": ("program", "b5e36d21453cca9d"),
+    "gcc-O2": ("program", "1f35a33de5e14cc4"),
     "dependencies with clang-19": ("dependencies", "ef7b4b40eed18002"),
     "trained (instrumented)": ("instrumented", "31348e57127ea051"),
-    "profile of trained": ("profile", "b75bc6795ab3f853"),
-    "trained before BOLT": ("program", "37b4ac119efd3413"),
-    "BOLT's profile of trained": ("profile", "ead9a9c1320b7e58"),
-    "trained": ("program", "6ef0ae0f5d7f7385"),
+    "profile of trained": ("profile", "6e53011595543b46"),
+    "trained before BOLT": ("program", "a13f550b2b617f4d"),
+    "BOLT's profile of trained": ("profile", "a436b7332169f866"),
+    "trained": ("program", "7e735370ba16e43a"),
     "dependencies of all": ("dependencies", "606cbc804d000bcb"),
-    "all": ("program", "ed575cdd2ab77eb8"),
+    "all": ("program", "2ec5b565946500fb"),
 }
 
 

@@ -125,8 +125,13 @@ def test_sources_in_a_link_keep_their_profile(
     tmp_path: Path, recording_ports: BuildPorts, compiler: str, lto: str
 ) -> None:
     write_source(tmp_path / "branchy")
+    # Profiles name functions by their file, as it was spelled: so does __FILE__.
+    main = tmp_path / "branchy/main.c"
+    own = "static __attribute__((noinline)) long own(long x) { return x % 3 ? x + 1 : x / 2; }\n"
+    text = main.read_text().replace("total = 0;", "total = own(argc); puts(__FILE__);")
+    main.write_text(own + text)
     (tmp_path / "branchy/Makefile").write_text(
-        "program: one.o two.o\n\t$(CC) $(CFLAGS) $(LDFLAGS) -o $@ main.c one.o two.o\n"
+        "program: one.o two.o\n\t$(CC) $(CFLAGS) $(LDFLAGS) -o $@ ./main.c one.o two.o\n"
         "%.o: %.c\n\t$(CC) $(CFLAGS) -c -o $@ $<\n"
     )
     layouts = Layouts.model_validate({"count": 3, "variants": "baseline"})

@@ -179,9 +179,10 @@ def compiling(link: LinkCommand, sources: Sequence[str]) -> tuple[str, ...]:
 def compiled_source(link: LinkCommand, at: int, output: str, dump_prefix: str) -> tuple[str, ...]:
     """Compile one source of a link alone; by its prefix GCC finds the profile of that link."""
     words = (word for place, word in enumerate(link.words) if place not in link.file_places)
-    source = PurePosixPath(link.words[at])
-    named = ("-dumpdir", dump_prefix, "-dumpbase", source.name, "-dumpbase-ext", source.suffix)
-    return (link.program, *words, *(named if dump_prefix else ()), "-c", str(source), "-o", output)
+    # As it was spelled: profiles and __FILE__ name it so.
+    source, path = link.words[at], PurePosixPath(link.words[at])
+    named = ("-dumpdir", dump_prefix, "-dumpbase", path.name, "-dumpbase-ext", path.suffix)
+    return (link.program, *words, *(named if dump_prefix else ()), "-c", source, "-o", output)
 
 
 def with_objects(link: LinkCommand, objects: Mapping[int, str]) -> LinkCommand:
@@ -334,7 +335,7 @@ def notes_on(link: LinkCommand, asked: Relinks) -> tuple[str, ...]:
 
 def as_inputs(asked: Relinks) -> Mapping[str, object]:
     """What of it decides bytes, for a stage's key."""
-    return {"how": asked.how, "seeds": asked.seeds, "profiled": asked.profiled, "scheme": 6}
+    return {"how": asked.how, "seeds": asked.seeds, "profiled": asked.profiled, "scheme": 7}
 
 
 def seed_of(variant: str, seed: int, number: int) -> int:
