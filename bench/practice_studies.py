@@ -91,6 +91,13 @@ flags = ""
 
 """
 
+LAYOUTS = """\
+# Two dozen variants are not to be built again for more relinks.
+[layouts]
+count = 12
+
+"""
+
 AXES = {"practices": PRACTICES, "hardening": HARDENING}
 BUDGETS = {"practices": "5m", "hardening": "5m"}
 TITLES = {"practices": "what practices are worth", "hardening": "what hardening costs"}
@@ -217,7 +224,7 @@ def derived(text: str, kind: str, program: str, origin: str) -> str:
     ]
     asked = [line for name, table in tables if name == "race" for line in table.splitlines()]
     race = ["[race]", *(line for line in asked if _KEPT.match(line)), f'budget = "{BUDGETS[kind]}"']
-    return joined(opening, *first, AXES[kind], *rest, "\n".join(race))
+    return joined(opening, *first, AXES[kind], *rest, LAYOUTS, "\n".join(race))
 
 
 def valkey(redis: str) -> str:
