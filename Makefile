@@ -11,7 +11,7 @@ export CARGO_NET_RETRY ?= 5
 WORKERS ?= 5
 PYTEST ?=
 
-.PHONY: study test test-circumstances setup lock packages test-packages lint unit meter-test fuzz faults kills lowest coverage wheel wheel-aarch64 schema reference bench docs clean
+.PHONY: study test test-circumstances setup lock packages test-packages lint size unit meter-test fuzz faults kills lowest coverage wheel wheel-aarch64 schema reference bench docs clean
 
 study: packages setup
 	$(BIN)/ensign run $(STUDY)
@@ -85,6 +85,9 @@ lint:
 	$(BIN)/lint-imports
 	cd meter && cargo fmt --all --check
 	cd meter && cargo clippy --locked --workspace --all-targets -- -D warnings
+
+size:
+	@$(BIN)/python bench/size.py
 
 meter-test:
 	cd meter && cargo test --locked --workspace

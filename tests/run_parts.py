@@ -22,14 +22,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 # The Rust tests mostly wait, as do some of the Python tests: together they fill two cores.
-LANES = (("lint", "meter-test", "lowest"), ("unit",))
+LANES = (("size", "lint", "meter-test", "lowest"), ("unit",))
 SEEN = "unit"
 LONGEST_S = 45 * 60  # three times as long as the longest takes on two cores
 _LAST_WORDS_S = 5
 _PS = ("ps", "-ww", "-e", "-o", "pid,ppid,etimes,stat,wchan:20,args")
 _CLOSING = re.compile(
     r"All checks passed|files? already formatted|no issues found|Contracts: |test result: "
-    r"|Finished |=+ .* in [\d.]+s|^\d+ (passed|failed)|^(ERROR|FAILED) |^make.*Error|^error"
+    r"|Finished |^size: |=+ .* in [\d.]+s|^\d+ (passed|failed)|^(ERROR|FAILED) |^make.*Error|^error"
 )
 
 
