@@ -31,7 +31,8 @@ def room_of(path: PurePosixPath) -> str:
     """A package of ensign, the meter's product code, or its tests."""
     if path.parts[0] == "meter":
         return "meter/tests" if "tests" in path.parts else "meter"
-    return f"ensign/{path.parts[2]}" if len(path.parts) > 3 else "ensign"
+    inside = path.relative_to("src/ensign").parts
+    return f"ensign/{inside[0]}" if inside[1:] else "ensign"
 
 
 def main() -> int:
