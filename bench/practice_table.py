@@ -302,11 +302,11 @@ def markdown(kind: Kind, columns: Mapping[str, Column | None]) -> str:
 
 def _measured(results: Results) -> str:
     about = results["experiment"]
+    relinks = f"{_relinks(results)} relinks, " if _relinks(results) else ""
     said = (
         f"{about['title']}; {about['metric']}, {about['mode']}, {about['rounds_done']} rounds, "
-        f"{about['made_at'][:10]}, {results['machine']['CPU']}"
+        f"{relinks}{about['made_at'][:10]}, {results['machine']['CPU']}"
     )
-    said += f", {_relinks(results)} relinks" if _relinks(results) else ""
     twin = results["aa"]
     if twin is None or twin["low"] is None or twin["high"] is None:
         return _line(said)

@@ -151,7 +151,7 @@ def test_the_page_says_how_each_program_was_measured() -> None:
     page = TABLE["markdown"]("practices", columns(results))
     assert "| `-O3` | +25.0 % (−20.0 % to +100.0 %) |\n" in page
     assert "| b | not raced |" in page
-    assert "| a | A/B; cpu, interleaved, 12 rounds, 2026-11-23, Fast, 12 relinks; a copy of" in page
+    assert "| a | A/B; cpu, interleaved, 12 rounds, 12 relinks, 2026-11-23, Fast; a copy of" in page
     assert "do not trust" not in page
     results["aa"] |= {"low": 1.001}
     assert "do not trust" in TABLE["markdown"]("practices", columns(results))
