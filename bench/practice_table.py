@@ -35,7 +35,7 @@ PROGRAMS = {
     "snappy": "snappy",
     "libsvm": "LIBSVM",
 }
-LONGEST = 100  # characters of a reason in a cell
+LONGEST = 120  # characters of a reason in a cell
 Kind = Literal["practices", "hardening"]
 Results = Mapping[str, Any]
 
