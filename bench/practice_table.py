@@ -35,7 +35,7 @@ PROGRAMS = {
     "snappy": "snappy",
     "libsvm": "LIBSVM",
 }
-LONGEST = 120  # characters of a reason in a cell
+LONGEST = 100  # characters of a reason in a cell
 Kind = Literal["practices", "hardening"]
 Results = Mapping[str, Any]
 
@@ -254,12 +254,12 @@ def _signed(percent: float) -> str:
     return f"{percent:+.1f} %".replace("-", "−")
 
 
-def _line(text: str) -> str:
+def _line(text: str, longest: int = LONGEST) -> str:
     """The first line of what others wrote, short, and harmless in a table."""
     line = next(iter(text.strip().splitlines()), "")
     kept = "".join(char if char.isprintable() else "?" for char in line)
     kept = kept.replace("|", "/").replace("<", "‹").replace("`", "'")
-    return kept if len(kept) <= LONGEST else kept[: LONGEST - 1] + "…"
+    return kept if len(kept) <= longest else kept[: longest - 1] + "…"
 
 
 class Column(NamedTuple):
@@ -309,12 +309,12 @@ def _measured(results: Results) -> str:
     )
     twin = results["aa"]
     if twin is None or twin["low"] is None or twin["high"] is None:
-        return _line(said)
+        return _line(said, 2 * LONGEST)
     copy = _figure(twin, "")
     doubt = (
         "" if twin["low"] <= 1 <= twin["high"] else ", which excludes 0: do not trust small figures"
     )
-    return f"{_line(said)}; a copy of the baseline: {copy.cell()}{doubt}"
+    return f"{_line(said, 2 * LONGEST)}; a copy of the baseline: {copy.cell()}{doubt}"
 
 
 def table_csv(kind: Kind, columns: Mapping[str, Column | None]) -> str:
