@@ -13,7 +13,7 @@ import numpy as np
 
 from ensign.stats.looks import FIRST_LOOKS, LEVELS, mixture_bound
 from ensign.stats.signed_rank import LARGEST_P, SIGNED_RANK_LOOKS, null_distribution
-from simulated_races import largest_log_bounds
+from ensign.stats.simulation import largest_log_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ import pytest
 
 from ensign.stats.looks import LEVELS, looks_up_to, mixture_bound
 from ensign.stats.pair import PairRule, Rule
-from simulated_races import (
+from ensign.stats.simulation import (
     INDEPENDENT_NOISE,
     drifting,
     exclusions,
