@@ -307,14 +307,15 @@ def _measured(results: Results) -> str:
         f"{about['title']}; {about['metric']}, {about['mode']}, {about['rounds_done']} rounds, "
         f"{relinks}{about['made_at'][:10]}, {results['machine']['CPU']}"
     )
+    said = _line(said, 2 * LONGEST)
     twin = results["aa"]
     if twin is None or twin["low"] is None or twin["high"] is None:
-        return _line(said, 2 * LONGEST)
+        return said
     copy = _figure(twin, "")
     doubt = (
         "" if twin["low"] <= 1 <= twin["high"] else ", which excludes 0: do not trust small figures"
     )
-    return f"{_line(said, 2 * LONGEST)}; a copy of the baseline: {copy.cell()}{doubt}"
+    return f"{said}; a copy of the baseline: {copy.cell()}{doubt}"
 
 
 def table_csv(kind: Kind, columns: Mapping[str, Column | None]) -> str:
@@ -414,8 +415,12 @@ def main(arguments: Sequence[str]) -> int:
     for program in PROGRAMS:
         results = read(STUDIES / kind / f"{program}.toml")
         columns[program] = earlier.get(program) if results is None else column(kind, results)
+    text = table_csv(kind, columns)
+    kept.write_text(text)
+    # The page says what the file has: a program that is kept is not rounded once more next time.
+    written = of_csv(text)
+    columns = {program: written.get(program) for program in PROGRAMS}
     (STUDIES / kind / "RESULTS.md").write_text(markdown(kind, columns))
-    kept.write_text(table_csv(kind, columns))
     if kind == "practices":
         quoted: dict[str, list[dict[str, Any]]] = json.loads(WORTH.read_text())
         others = {

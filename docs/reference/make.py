@@ -190,8 +190,8 @@ def _list_type(value: Schema, path: str) -> str:
     one = _type(value["items"], path, in_list=True)
     if one.startswith("table"):
         return one
-    plural = one if one.startswith("list of") else one.replace("string", "strings", 1)
-    return f"list of {plural.replace('list of', 'lists of', 1)}"
+    plural = re.sub(r"\b(list|string)\b", r"\1s", one, count=1)
+    return f"list of {plural}"
 
 
 def _bounds(value: Schema) -> str:

@@ -180,7 +180,8 @@ def compiled_source(link: LinkCommand, at: int, output: str, dump_prefix: str) -
     """Compile one source of a link alone; by its prefix GCC finds the profile of that link."""
     words = (word for place, word in enumerate(link.words) if place not in link.file_places)
     # As it was spelled: profiles and __FILE__ name it so.
-    source, path = link.words[at], PurePosixPath(link.words[at])
+    source = link.words[at]
+    path = PurePosixPath(source)
     named = ("-dumpdir", dump_prefix, "-dumpbase", path.name, "-dumpbase-ext", path.suffix)
     return (link.program, *words, *(named if dump_prefix else ()), "-c", source, "-o", output)
 

@@ -6,10 +6,10 @@ import random
 from collections.abc import Iterable
 from typing import TypeVar
 
-Raced = TypeVar("Raced")
+Workload = TypeVar("Workload")
 
 
-def order_of(workloads: Iterable[Raced], seed: int, round_index: int) -> list[Raced]:
+def order_of(workloads: Iterable[Workload], seed: int, round_index: int) -> list[Workload]:
     """The workloads of a round in its own random order, the same on every resumption."""
     shuffled = list(workloads)
     random.Random(f"{seed} {round_index}").shuffle(shuffled)  # noqa: S311  # not for secrets
