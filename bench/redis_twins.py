@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from ensign.lab.cpu_plan import cpus_of_study
+from ensign.lab.loop import trial_seed
 from ensign.lab.ports import Ports
-from ensign.lab.round_order import trial_seed
 from ensign.lab.study.prepare import built_programs, open_study
 from ensign.lab.study.variants import RacedVariants, race_request
 from ensign.meter.racing import race

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from ensign.lab.compare.race import RaceLimits, run_race
+from ensign.lab.compare.race import RaceLimits, race_commands
+from ensign.lab.loop import trial_seed
 from ensign.meter.client import Json, Verb
 from ensign.meter.requests import ProcessSpec, RaceRequest, VariantSpec
 from ensign.model.errors import CommandFailed
@@ -44,7 +45,7 @@ def test_batches_end_at_the_looks_and_the_race_at_the_look_that_suffices() -> No
         looked.append(len(trials))
         return Stopped.PRECISION if len(trials) >= 10 else None
 
-    outcome = run_race(
+    outcome = race_commands(
         meter,
         {"": a_request()},
         RaceLimits(10**12, look=True, may_end=may_end),
@@ -59,7 +60,7 @@ def test_batches_end_at_the_looks_and_the_race_at_the_look_that_suffices() -> No
 
 def test_the_budget_ends_a_race_between_looks() -> None:
     meter = SimulatedMeter(lambda _variant, _n: 10 * MS)
-    outcome = run_race(
+    outcome = race_commands(
         meter,
         {"": a_request()},
         RaceLimits(250 * MS, look=True, may_end=never),
@@ -96,7 +97,7 @@ def test_one_long_execution_does_not_end_a_race_early() -> None:
     """Of 60 s, one execution of 20 s left the last 20 s unused; 0.03 s suffice for another."""
     meter = MeterOfBatches(lambda _variant, n: 7 * S if n == 30 else 10 * MS)
     limits = RaceLimits(60 * S, look=True, may_end=never, round_ns=30 * MS)
-    outcome = run_race(meter, requests(), limits, meter.clock_ns, ignore)
+    outcome = race_commands(meter, requests(), limits, meter.clock_ns, ignore)
     assert outcome.stopped is Stopped.BUDGET
     assert 60 * S - meter.now_ns < 30 * MS
     assert meter.now_ns <= 60 * S
@@ -107,7 +108,7 @@ def test_a_long_execution_is_not_begun_where_it_does_not_fit(start_ms: int, budg
     """A batch that began after a look took one execution more, whatever was left."""
     meter = MeterOfBatches(lambda _variant, _n: 1 * S, start_ns=start_ms * MS)
     limits = RaceLimits(budget_s * S, look=True, may_end=never, round_ns=3 * S)
-    outcome = run_race(meter, requests(), limits, meter.clock_ns, ignore)
+    outcome = race_commands(meter, requests(), limits, meter.clock_ns, ignore)
     # What starting the meter takes is known after the first time.
     assert meter.now_ns <= budget_s * S + start_ms * MS
     assert meter.now_ns + 3 * S + 2 * start_ms * MS > budget_s * S
@@ -115,10 +116,10 @@ def test_a_long_execution_is_not_begun_where_it_does_not_fit(start_ms: int, budg
 
 
 def test_a_long_race_keeps_totals_and_only_so_many_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ensign.lab.compare.race._MOST_SLICES", 30)
+    monkeypatch.setattr("ensign.lab.loop._MOST_SLICES", 30)
     meter = SimulatedMeter(lambda _variant, _n: 10 * MS)
     limits = RaceLimits(1 * S, look=True, may_end=never, round_ns=30 * MS)
-    outcome = run_race(meter, requests(), limits, meter.clock_ns, ignore)
+    outcome = race_commands(meter, requests(), limits, meter.clock_ns, ignore)
     assert [len(trial.slices) for trial in outcome.trials[:11]] == [3] * 10 + [0]
     assert all(len(trial.variants) == 3 for trial in outcome.trials)
     assert len(outcome.trials) == 33
@@ -131,14 +132,14 @@ def test_without_looks_nobody_is_asked() -> None:
         raise AssertionError
 
     limits = RaceLimits(200 * MS, look=False, may_end=may_end)
-    outcome = run_race(meter, requests(), limits, meter.clock_ns, ignore)
+    outcome = race_commands(meter, requests(), limits, meter.clock_ns, ignore)
     assert len(outcome.trials) == 6
     assert len(meter.requests) == 1
 
 
 def test_ctrl_c_keeps_what_was_measured() -> None:
     meter = SimulatedMeter(lambda _variant, _n: 10 * MS, interrupt_after=6)
-    outcome = run_race(
+    outcome = race_commands(
         meter,
         {"": a_request()},
         RaceLimits(10**12, look=True, may_end=never),
@@ -151,14 +152,15 @@ def test_ctrl_c_keeps_what_was_measured() -> None:
 
 def test_each_batch_has_its_own_seed() -> None:
     meter = SimulatedMeter(lambda _variant, _n: 10 * MS)
-    run_race(
+    race_commands(
         meter,
         {"": a_request()},
         RaceLimits(400 * MS, look=True, may_end=never),
         meter.clock_ns,
         ignore,
     )
-    assert [request["seed"] for _, request in meter.requests][:3] == [3, 8, 10]
+    seeds = [request["seed"] for _, request in meter.requests][:3]
+    assert seeds == [trial_seed(3, rounds, "") for rounds in (0, 5, 7)]
 
 
 @dataclass
@@ -176,7 +178,7 @@ def test_what_the_first_place_costs_averages_out_over_the_workloads_of_a_round()
     meter = FirstPaysMeter(lambda _variant, _n: 10 * MS)
     eight = {f"w{number}": a_request() for number in range(8)}
     limits = RaceLimits(10**15, look=False, may_end=never, most=400)
-    outcome = run_race(meter, eight, limits, meter.clock_ns, ignore)
+    outcome = race_commands(meter, eight, limits, meter.clock_ns, ignore)
     seeds = [request["seed"] for _, request in meter.requests]
     assert len(set(seeds)) == len(seeds) == 3200
     costs = round_costs(outcome.trials, ("1", "2", "twin"), tuple(eight), Metric.CPU)
@@ -201,7 +203,7 @@ class FailingMeter(SimulatedMeter):
 def test_a_failure_keeps_what_was_measured_and_calls_the_variant_by_its_name() -> None:
     meter = FailingMeter(lambda _variant, _n: 10 * MS, fail_after=6)
     limits = RaceLimits(10**12, look=True, may_end=never, names={"2": "new"})
-    outcome = run_race(meter, requests(), limits, meter.clock_ns, ignore)
+    outcome = race_commands(meter, requests(), limits, meter.clock_ns, ignore)
     assert len(outcome.trials) == 6
     assert outcome.stopped is Stopped.FAILED
     assert str(outcome.error) == "new: it fell over"
@@ -211,4 +213,4 @@ def test_a_failure_before_anything_was_measured_is_raised() -> None:
     meter = FailingMeter(lambda _variant, _n: 10 * MS)
     limits = RaceLimits(10**12, look=True, may_end=never)
     with pytest.raises(CommandFailed, match="2: it fell over"):
-        run_race(meter, requests(), limits, meter.clock_ns, ignore)
+        race_commands(meter, requests(), limits, meter.clock_ns, ignore)

@@ -12,7 +12,7 @@ import pytest
 from ensign.lab.cpu_plan import CpuPlan
 from ensign.lab.study.fixed import PlanContext, fixed_plan
 from ensign.lab.study.layouts import rotating
-from ensign.lab.study.rounds import RaceContext, race_rounds
+from ensign.lab.study.rounds import RaceContext, race_plan
 from ensign.lab.study.spread import layouts_spread, way_out
 from ensign.lab.study.variants import RacedVariants
 from ensign.lab.study_file import parse_study
@@ -188,7 +188,7 @@ def test_a_race_tells_of_the_spread_once_and_before_its_end(tmp_path: Path) -> N
         lambda _: None,
         lambda finding: told.append((len(folder.done("key")), finding)),
     )
-    closed, _ = race_rounds(context, study, variants, plan)
+    closed, _ = race_plan(context, study, variants, plan)
     ((rounds, finding),) = told
     assert finding.code == "layouts-spread"
     assert rounds == 12 + 4 <= closed.pilots < closed.rounds / 2

@@ -11,7 +11,7 @@ import pytest
 
 from ensign.lab.study.fixed import fixed_plan, plan_findings, require_any_time_left
 from ensign.lab.study.racing import RoundPlan
-from ensign.lab.study.rounds import RaceContext, race_rounds, round_findings
+from ensign.lab.study.rounds import RaceContext, race_plan, round_findings
 from ensign.model.errors import InputError
 from ensign.model.results import Stopped
 from ensign.model.study import Study
@@ -59,7 +59,7 @@ def raced(
     told: list[RoundPlan] = []
     plan = fixed_plan(site_of(meter, folder), study, VARIANTS, "key")
     course = RaceContext(meter, meter, folder, told.append, lambda _: None, lambda _: None)
-    return race_rounds(course, study, VARIANTS, plan)[0], told
+    return race_plan(course, study, VARIANTS, plan)[0], told
 
 
 def noisy(mean_ns: int, share: float, seed: int = 1) -> Callable[[str, int], int]:

@@ -12,14 +12,13 @@ from ensign.lab.study.calibrate import one_trial
 from ensign.lab.study.fitting import SPREAD_EXECUTIONS, Demand, WorkloadPilot, spread_variants
 from ensign.lab.study.fixed import fixed_plan, plan_findings
 from ensign.lab.study.groups import groups_for, merged, most_variants_of, variants_together
-from ensign.lab.study.racing import run_rounds
 from ensign.lab.study.variants import RacedVariants, group_count
 from ensign.model.study_axes import Layouts
 from ensign.model.trials import TWIN, Metric, Mode, SliceRecord, Trial, VariantTotals
 from ensign.stats.rounds import round_costs
 from ensign.stats.trials import log_cost
 from ensign.store.folder import StudyFolder
-from lab.test_study_racing import a_study, site_of
+from lab.test_study_racing import a_study, race_all, site_of
 from races import SimulatedMeter
 
 MS = 1_000_000
@@ -102,7 +101,7 @@ def test_a_study_whose_variants_do_not_fit_says_so_and_plans_the_extra_runs(tmp_
     lengths = dict.fromkeys(pilots, 1.0)
     assert Demand(study, pilots, 5).execution_ns("set", lengths) == 3 * 2 + 5
     assert Demand(study, {}, 5).execution_ns("set", lengths) == 2 + 5
-    run_rounds(meter, study, small, plan, folder, lambda _: None)
+    race_all(meter, study, small, plan, folder)
     assert all(len(trial.groups) == 3 for trial in folder.trials("key"))
     again = fixed_plan(site_of(meter, folder), study, small, "key")
     assert again == plan
@@ -166,7 +165,7 @@ def test_a_study_deals_its_variants_into_groups_anew_in_each_round(
     study, folder = a_study(group_size=size), StudyFolder(tmp_path)
     meter = SimulatedMeter(lambda _variant, _n: 60 * MS)
     plan = fixed_plan(site_of(meter, folder), study, variants, "key")
-    run_rounds(meter, study, variants, plan, folder, lambda _: None)
+    race_all(meter, study, variants, plan, folder)
     trials = folder.trials("key")
     assert {len(trial.groups) for trial in trials} == {groups}
     dealt = {tuple(sorted(map(frozenset, trial.groups), key=sorted)) for trial in trials}

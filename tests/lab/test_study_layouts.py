@@ -15,7 +15,7 @@ from ensign.lab.study.fitting import SPREAD_EXECUTIONS, Demand, WorkloadPilot
 from ensign.lab.study.fixed import plan_key
 from ensign.lab.study.judging import study_result
 from ensign.lab.study.layouts import rotating, spread_race
-from ensign.lab.study.racing import RoundPlan, run_rounds
+from ensign.lab.study.racing import RoundPlan
 from ensign.lab.study.variants import RacedVariants, race_request
 from ensign.meter.records import TrialPlace, trials
 from ensign.model.builds import BuildFacts, BuildStatus
@@ -27,6 +27,7 @@ from ensign.report.effects import effects_view
 from ensign.report.layouts import scope
 from ensign.stats.winner import winner
 from ensign.store.folder import StudyFolder
+from lab.test_study_racing import race_all
 from races import SimulatedMeter, execution
 
 NATURAL = RacedVariants(
@@ -129,7 +130,7 @@ def test_the_spread_is_a_race_of_its_own_on_natural_and_relinked_baseline(tmp_pa
     variants, spread_plan = race
     assert spread_plan.key != plan.key
     meter = SimulatedMeter(lambda _variant, _n: 1_000_000)
-    run_rounds(meter, study, variants, spread_plan, StudyFolder(tmp_path), lambda _: None)
+    race_all(meter, study, variants, spread_plan, StudyFolder(tmp_path))
     names = [variant["name"] for variant in meter.requests[0][1]["variants"]]  # type: ignore[attr-defined]
     assert names == ["natural", *(f"relink-{k}" for k in range(1, 7)), TWIN]
     assert len(meter.requests) == SPREAD_EXECUTIONS * 2

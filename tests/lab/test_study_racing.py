@@ -1,13 +1,16 @@
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ensign.lab.cpu_plan import CpuPlan
-from ensign.lab.round_order import order_of, trial_seed
+from ensign.lab.loop import order_of, trial_seed
 from ensign.lab.study.calibrate import pilot
 from ensign.lab.study.fitting import Demand, WorkloadPilot, fitted
 from ensign.lab.study.fixed import PlanContext, fixed_plan, plan_key
-from ensign.lab.study.racing import RoundPlan, RoundProgress, run_rounds
+from ensign.lab.study.racing import RoundPlan, RoundProgress
+from ensign.lab.study.rounds import RaceContext, race_plan
 from ensign.lab.study.variants import RacedVariants, race_request
 from ensign.meter.requests import Load
 from ensign.model.errors import InputError
@@ -149,6 +152,19 @@ def test_every_round_has_its_own_order_and_the_same_on_resumption() -> None:
     assert all(sorted(order) == ["get", "incr", "set"] for order in orders)
 
 
+def race_all(
+    meter: SimulatedMeter,
+    study: Study,
+    variants: RacedVariants,
+    plan: RoundPlan,
+    folder: StudyFolder,
+    on_trial: Callable[[RoundProgress], None] = lambda _: None,
+) -> None:
+    """Just the rounds that the plan has now."""
+    context = RaceContext(meter, meter, folder, lambda _: None, on_trial, lambda _: None)
+    race_plan(context, study, variants, replace(plan, closed=True))
+
+
 def plan_of(study: Study) -> RoundPlan:
     requests = dict.fromkeys([workload.name for workload in study.workloads], 1000)
     return RoundPlan("key", study.race.rounds or 0, requests, 10**9)
@@ -158,11 +174,11 @@ def test_rounds_store_each_trial_and_resume_where_they_were_stopped(tmp_path: Pa
     study, folder = a_study(), StudyFolder(tmp_path)
     stopped = SimulatedMeter(lambda _variant, _n: 5 * MS, interrupt_after=5)
     with pytest.raises(KeyboardInterrupt):
-        run_rounds(stopped, study, VARIANTS, plan_of(study), folder, lambda _: None)
+        race_all(stopped, study, VARIANTS, plan_of(study), folder)
     assert len(folder.done("key")) == 5
     seen: list[RoundProgress] = []
     rest = SimulatedMeter(lambda _variant, _n: 5 * MS)
-    run_rounds(rest, study, VARIANTS, plan_of(study), folder, seen.append)
+    race_all(rest, study, VARIANTS, plan_of(study), folder, seen.append)
     assert len(rest.requests) == 12 - 5
     assert [progress.done for progress in seen] == list(range(6, 13))
     trials = folder.trials("key")

@@ -16,7 +16,7 @@ from ensign.lab.compare.options import DEFAULT_BUDGET_NS, CommandVariant, Option
 from ensign.lab.compare.own_files import for_variant, lasting_tmp
 from ensign.lab.compare.pilot import run_unmeasured
 from ensign.lab.compare.plan import RacedWorkloads, budget_ns, experiment_of
-from ensign.lab.compare.race import RaceLimits, RaceOutcome, run_race
+from ensign.lab.compare.race import RaceLimits, RaceOutcome, race_commands
 from ensign.lab.compare.raced import Raced
 from ensign.lab.compare.result import compare_evidence
 from ensign.lab.compare.variants import unhurried_process
@@ -202,7 +202,7 @@ class CompareSteps:
         )
         clock_ns = self.ports.clock.monotonic_ns
         try:
-            outcome = run_race(self.ports.meter, planned.requests, limits, clock_ns, report)
+            outcome = race_commands(self.ports.meter, planned.requests, limits, clock_ns, report)
         except _EndsByTheClock as stopped:
             return self._asked_again(planned, stopped.trials, experiment)
         except EnsignError as error:

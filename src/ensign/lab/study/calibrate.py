@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from ensign.lab.round_order import trial_seed
+from ensign.lab.loop import trial_seed
 from ensign.lab.study.fitting import WorkloadPilot
 from ensign.lab.study.groups import merged
 from ensign.lab.study.variants import RacedVariants, race_request

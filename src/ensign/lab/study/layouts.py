@@ -79,7 +79,8 @@ def spread_race(
         return None
     digest = hashlib.sha256(" ".join(baseline.layouts).encode()).hexdigest()[:8]
     key = f"{plan.key}-relinks-{digest}"
-    return beside_natural(natural, paths), replace(plan, key=key, rounds=SPREAD_EXECUTIONS)
+    spread = replace(plan, key=key, rounds=SPREAD_EXECUTIONS, closed=True)
+    return beside_natural(natural, paths), spread
 
 
 def beside_natural(natural: RacedVariants, paths: Sequence[str]) -> RacedVariants:

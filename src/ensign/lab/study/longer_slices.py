@@ -26,7 +26,7 @@ def with_longer_slices(study: Study, plan: RoundPlan) -> tuple[Study, RoundPlan]
     longer = study.model_copy(update={"workloads": chosen, "race": race})
     # All connections, where only some fit into a usual slice: is it the same with more at a time?
     key = longer_key(plan.key)
-    return longer, replace(plan, key=key, rounds=LONGER_EXECUTIONS, at_once={})
+    return longer, replace(plan, key=key, rounds=LONGER_EXECUTIONS, at_once={}, closed=True)
 
 
 def longer_key(key: str) -> str:

@@ -9,8 +9,8 @@ from statistics import median
 
 from ensign.lab.compare.pilot import CommandPilot, run_of_totals
 from ensign.lab.cpu_plan import CpuPlan
+from ensign.lab.loop import trial_seed
 from ensign.lab.metric_and_mode import Asked, Chosen, behaviour_findings, choose
-from ensign.lab.round_order import trial_seed
 from ensign.lab.study.fitting import WorkloadPilot
 from ensign.lab.study.variants import RacedVariants, race_request
 from ensign.meter.client import Meter

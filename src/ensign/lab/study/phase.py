@@ -16,9 +16,9 @@ from ensign.lab.study.prepare import BuiltPrograms
 from ensign.lab.study.progress import ProgressCallbacks
 from ensign.lab.study.race_check import RaceCheck
 from ensign.lab.study.race_setup import is_complete
-from ensign.lab.study.racing import RoundPlan, missing_trials, run_rounds
+from ensign.lab.study.racing import RoundPlan, missing_trials
 from ensign.lab.study.ran import Judged
-from ensign.lab.study.rounds import RaceContext, race_rounds, round_findings
+from ensign.lab.study.rounds import RaceContext, race_plan, round_findings
 from ensign.lab.study.self_timed import (
     self_timed_findings,
     shown_again,
@@ -150,8 +150,8 @@ def race_phase(phase: PlannedPhase, context: StudyContext) -> RacedPhase:
         ports.meter, ports.clock, folder, progress.plan, progress.trial, progress.finding
     )
     with ports.race_lock.held() as shared:
-        rounds, trials = race_rounds(racing, phase.study, phase.variants, phase.rounds)
-        beside = _race_beside(phase, context, failed_variants(trials))
+        rounds, trials = race_plan(racing, phase.study, phase.variants, phase.rounds)
+        beside = _race_beside(phase, racing, failed_variants(trials))
         timed = _self_timed(phase, context, rounds, trials)
     sensitive = sensitivity_findings(phase.study, phase.variants, trials)
     said = (*record.findings, *round_findings(phase.study, rounds), *timed, *sensitive, *shared)
@@ -190,7 +190,7 @@ def _begun(phase: PlannedPhase) -> Record:
 
 
 def _race_beside(
-    phase: PlannedPhase, context: StudyContext, gone: frozenset[str]
+    phase: PlannedPhase, racing: RaceContext, gone: frozenset[str]
 ) -> dict[str, tuple[Trial, ...]]:
     """What fails in one race takes no part in the later ones."""
     found: dict[str, tuple[Trial, ...]] = {}
@@ -198,9 +198,7 @@ def _race_beside(
         if phase.variants.has_failed(gone):
             break
         left = race.variants.without(gone)
-        trials = run_rounds(
-            context.ports.meter, race.study, left, race.plan, context.folder, context.progress.trial
-        )
+        _, trials = race_plan(racing, race.study, left, race.plan)
         found[race.plan.key] = trials
         gone |= failed_variants(trials)
     return found

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ensign.lab.compare.pilot import CommandPilot
-from ensign.lab.round_order import order_of
-from ensign.lab.study.calibrate import one_trial
+from ensign.lab.loop import order_of
 from ensign.lab.study.groups import fewest
 from ensign.lab.study.variants import RacedVariants
-from ensign.meter.client import Meter
 from ensign.model.errors import CommandFailed, RaceFailed
 from ensign.model.findings import Finding
 from ensign.model.precision import Precision
@@ -126,39 +124,6 @@ def missing_trials(
         for workload in order_of(study.workloads, study.race.seed, round_index)
         if (round_index, workload.name) not in stored
     )
-
-
-def run_rounds(
-    meter: Meter,
-    study: Study,
-    variants: RacedVariants,
-    plan: RoundPlan,
-    folder: StudyFolder,
-    on_trial: Callable[[RoundProgress], None],
-) -> tuple[Trial, ...]:
-    """Races what the store lacks; all trials of the plan, without slices.
-
-    What failed in an earlier trial of the plan takes no part. RaceFailed where the baseline fails;
-    KeyboardInterrupt passes. Finished trials are stored in either case.
-    """
-    total = plan.rounds * len(study.workloads)
-    missing = missing_trials(study, variants, plan, folder)
-    there = list(folder.trials(plan.key))
-    gone = failed_variants(there)
-    for done, (round_index, workload) in enumerate(missing, start=total - len(missing) + 1):
-        requests = plan.requests[workload.name]
-        if variants.has_failed(gone):
-            break
-        raced = plan.placed(variants.without(gone), workload.name)
-        try:
-            trial = one_trial(meter, study, raced, workload, requests, round_index=round_index)
-        except CommandFailed as error:
-            raise race_failed(error, study, raced, workload) from None
-        folder.write_trial(plan.key, trial)
-        there.append(replace(trial, slices=()))
-        gone |= failed_variants([trial])
-        on_trial(RoundProgress(done, total, round_index, workload.name, trial))
-    return tuple(there)
 
 
 def race_failed(

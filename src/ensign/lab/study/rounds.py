@@ -7,11 +7,11 @@ never on a ratio: so it says nothing of who is faster (docs/background/statistic
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Generator, Sequence
+from dataclasses import dataclass, replace
 
 from ensign.host.clock import Clock
-from ensign.lab.round_order import order_of
+from ensign.lab.loop import RaceState, race_rounds
 from ensign.lab.so_far import SoFar
 from ensign.lab.study.calibrate import one_trial
 from ensign.lab.study.fitting import MOST_ROUNDS, TOLERANCE
@@ -26,8 +26,7 @@ from ensign.model.finding_kinds.race import BUDGET_ENDED, PRECISION_OUT_OF_REACH
 from ensign.model.findings import Finding
 from ensign.model.results import Stopped
 from ensign.model.study import Study
-from ensign.model.study_workload import Workload
-from ensign.model.trials import TWIN, Trial, failed_variants
+from ensign.model.trials import TWIN, Trial
 from ensign.model.units import format_duration, parse_duration_ns, parse_share
 from ensign.stats.expected import expected_precision, log_ratios_of, rounds_for
 from ensign.stats.layouts import by_relink
@@ -54,29 +53,22 @@ class RaceContext:
     on_finding: Callable[[Finding], None]
 
 
-@dataclass(slots=True)
-class _State:
-    """What was raced so far: whole rounds, their trials without slices, who failed."""
+@dataclass(frozen=True, slots=True)
+class _FolderStore:
+    """Trials of one plan in the study's folder; their slices do not remain in memory."""
 
-    plan: RoundPlan
-    used_ns: int = 0
-    last_ns: int = 0
-    rounds: int = 0
-    trials: list[Trial] = field(default_factory=list)
-    gone: frozenset[str] = frozenset()
-    spread_told: bool = False
+    folder: StudyFolder
+    key: str
 
-    @property
-    def round_ns(self) -> float:
-        return self.used_ns / self.rounds if self.rounds else self.plan.round_ns
+    def stored(self) -> Sequence[Trial]:
+        return self.folder.trials(self.key)
 
-    @property
-    def next_ns(self) -> float:
-        """As on average, or as the last one, where the machine got slower."""
-        return max(self.round_ns, self.last_ns)
+    def add(self, trial: Trial) -> Trial:
+        self.folder.write_trial(self.key, trial)
+        return replace(trial, slices=())
 
 
-def race_rounds(
+def race_plan(
     context: RaceContext, study: Study, variants: RacedVariants, plan: RoundPlan
 ) -> tuple[RoundPlan, tuple[Trial, ...]]:
     """Races what the plan's rule asks for and the store lacks; the plan as it was closed.
@@ -86,55 +78,179 @@ def race_rounds(
     What fails in one trial takes no part in later ones. RaceFailed where the baseline fails;
     KeyboardInterrupt passes. Finished trials and the plan are stored, and the same call goes on.
     """
-    stored = context.folder.trials(plan.key)
-    used_ns = 0 if plan.closed else raced_ns(stored, plan.overhead_ns)
-    state = _State(plan, used_ns, gone=failed_variants(stored))
-    there = {(trial.round_index, trial.workload): trial for trial in stored}
-    while True:
-        workloads = order_of(study.workloads, study.race.seed, state.rounds)
-        waiting = [each for each in workloads if (state.rounds, each.name) not in there]
-        if len(waiting) == len(workloads) and (
-            _ends(state, study) or _is_decided(study, variants, state)
-        ):
-            break
-        began_ns = context.clock.monotonic_ns()
-        for workload in waiting:
-            if variants.has_failed(state.gone):
-                return _closed(context, study, variants, state), _in_order(there)
-            raced = _trial(context, study, variants, state, workload)
-            there[state.rounds, workload.name] = replace(raced, slices=())
-            context.on_trial(_progress(state, study, workload.name, raced, len(there)))
-        state.last_ns = context.clock.monotonic_ns() - began_ns
-        state.used_ns += state.last_ns
-        state.trials += (there[state.rounds, each.name] for each in study.workloads)
-        state.rounds += 1
-        if not plan.closed:
-            _consider(context, study, variants, state)
-    closed = state.plan if plan.closed else _closed(context, study, variants, state)
-    return closed, _in_order(there)
+    rounds = _StudyRounds(context, study, variants, plan)
+    store = _FolderStore(context.folder, plan.key)
+    used_ns = 0 if plan.closed else raced_ns(store.stored(), plan.overhead_ns)
+    clock_ns = context.clock.monotonic_ns
+    state, _ = race_rounds(rounds, store, clock_ns, rounds.tell, used_ns)
+    trials = tuple(sorted(state.trials, key=lambda each: (each.round_index, each.workload)))
+    return plan if plan.closed else rounds.closed(state), trials
 
 
-def _in_order(there: Mapping[tuple[int, str], Trial]) -> tuple[Trial, ...]:
-    return tuple(there[key] for key in sorted(there))
+@dataclass(slots=True)
+class _StudyRounds:
+    """One execution of each workload, by a plan that becomes more exact on the way."""
 
+    context: RaceContext
+    study: Study
+    variants: RacedVariants
+    plan: RoundPlan
+    spread_told: bool = False
 
-def _trial(
-    context: RaceContext, study: Study, variants: RacedVariants, state: _State, workload: Workload
-) -> Trial:
-    plan = state.plan
-    placed = plan.placed(variants.without(state.gone), workload.name)
-    # A look at each slice's end takes time: not before there is something to explain.
-    placed = replace(placed, sampled=state.spread_told)
-    requests = plan.requests[workload.name]
-    try:
-        raced = one_trial(
-            context.meter, study, placed, workload, requests, round_index=state.rounds
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.study.workloads)
+
+    @property
+    def seed(self) -> int:
+        return self.study.race.seed
+
+    def nobody_left(self, gone: Collection[str]) -> bool:
+        return self.variants.has_failed(gone)
+
+    def ends(self, state: RaceState) -> Stopped | None:
+        if self._ends(state):
+            return Stopped.BUDGET
+        return self._decided(state)
+
+    def trials(self, workload: str, state: RaceState) -> Generator[Trial, None, None]:
+        study, plan = self.study, self.plan
+        raced = next(each for each in study.workloads if each.name == workload)
+        placed = plan.placed(self.variants.without(state.gone), workload)
+        # A look at each slice's end takes time: not before there is something to explain.
+        placed = replace(placed, sampled=self.spread_told)
+        requests, meter = plan.requests[workload], self.context.meter
+        try:
+            yield one_trial(meter, study, placed, raced, requests, round_index=state.rounds)
+        except CommandFailed as error:
+            raise race_failed(error, study, placed, raced) from None
+
+    def tell(self, state: RaceState, trial: Trial) -> None:
+        """Who watches is told of a trial."""
+        workloads = len(self.study.workloads)
+        total = max(self.plan.rounds, state.rounds + 1) * workloads
+        done = len(state.trials)
+        progress = RoundProgress(done, total, state.rounds, trial.workload, trial)
+        self.context.on_trial(progress)
+
+    def after(self, state: RaceState) -> None:
+        """Tells what precision to expect, and sets how many rounds the one asked for needs."""
+        plan, asked = self.plan, self.study.race.precision
+        if plan.closed:
+            return
+        if state.rounds == plan.pilots and plan.precision is None:
+            self.plan = plan = self._told(state)
+            write_plan(self.context.folder, plan)
+            self.context.on_plan(plan)
+        if self.variants.rotation:
+            self._tell_spread(state)
+        if asked is None or not plan.first or state.rounds < plan.rounds or self._sequential:
+            return
+        reached, wanted = self._reached(state), parse_share(asked)
+        if reached > wanted:
+            needed = math.ceil(state.rounds * min((reached / wanted) ** 2, MOST_ROUNDS))
+            rounds = min(max(state.rounds + 1, needed), MOST_ROUNDS)
+            self.plan = replace(plan, rounds=rounds)
+            write_plan(self.context.folder, self.plan)
+
+    def closed(self, state: RaceState) -> RoundPlan:
+        """The plan with what came of it, stored."""
+        asked = self.study.race.precision is not None and state.rounds > 1
+        reached = self._reached(state) if asked else None
+        stopped = self.plan.stopped
+        if self._sequential and stopped is None:
+            stopped = Stopped.BUDGET
+        plan = replace(
+            self.plan,
+            rounds=state.rounds,
+            closed=True,
+            reached=reached,
+            stopped=stopped,
+            used_ns=round(state.used_ns),
         )
-    except CommandFailed as error:
-        raise race_failed(error, study, placed, workload) from None
-    context.folder.write_trial(plan.key, raced)
-    state.gone |= failed_variants([raced])
-    return raced
+        write_plan(self.context.folder, plan)
+        return plan
+
+    @property
+    def _sequential(self) -> bool:
+        return self.study.race.stopping == "sequential"
+
+    def _ends(self, state: RaceState) -> bool:
+        plan = self.plan
+        if plan.closed or plan.exact or plan.first:
+            if state.rounds >= plan.rounds:
+                return True
+            if plan.closed:
+                return False
+        if state.rounds >= MOST_ROUNDS:
+            return True
+        if state.rounds < _FEWEST_ROUNDS or plan.allowed_ns is None:
+            return False
+        over_ns = parse_duration_ns(self.study.race.budget) * TOLERANCE if plan.exact else 0
+        # As on average, or as the last one, where the machine got slower.
+        next_ns = max(self._round_ns(state), state.racing_ns[-1] + state.starting_ns)
+        return state.used_ns + next_ns > plan.allowed_ns + over_ns
+
+    def _round_ns(self, state: RaceState) -> float:
+        return state.used_ns / state.rounds if state.rounds else self.plan.round_ns
+
+    def _decided(self, state: RaceState) -> Stopped | None:
+        """Why rounds that are looked at as they come may end at this look, or None."""
+        plan, names = self.plan, [name for name, _ in self.variants.without(state.gone).artifacts]
+        if not self._sequential or plan.closed or not is_look(state.rounds):
+            return None
+        reason = SoFar(experiment_of(self.study), tuple(names)).may_end(state.trials)
+        self.plan = replace(plan, stopped=reason)
+        return reason
+
+    def _tell_spread(self, state: RaceState) -> None:
+        """Tells once that relinks differ by more than the margin, as soon as it shows."""
+        relinks = self.variants.rotation
+        looks = (self.plan.pilots, relinks + _RACED_AGAIN, 2 * relinks)
+        if self.spread_told or state.rounds not in looks:
+            return
+        for found in layouts_spread(self.study, self._executions(state), relinks):
+            self.context.on_finding(found)
+            self.spread_told = True
+
+    def _told(self, state: RaceState) -> RoundPlan:
+        plan, race, rotation = self.plan, self.study.race, self.variants.rotation
+        d = log_ratios_of(self._costs(state))
+        fits = plan.rounds
+        if not plan.exact and plan.allowed_ns is not None:
+            fits = min(MOST_ROUNDS, max(int(plan.allowed_ns / self._round_ns(state)), state.rounds))
+        rounds = fits
+        if race.precision is not None and not plan.exact:
+            fewest_rounds = max(race.rounds or 0, state.rounds)
+            needed = rounds_for(d, parse_share(race.precision), fits, race.level)
+            rounds = max(needed, fewest_rounds)
+        units = min(rounds, rotation) if rotation else rounds
+        precision = expected_precision(d, max(units, 2), race.level) if d.shape[2] > 1 else None
+        by_width = race.precision is not None and not self._sequential
+        first = rounds if by_width and not plan.exact else 0
+        return replace(plan, rounds=rounds, precision=precision, first=first)
+
+    def _reached(self, state: RaceState) -> float:
+        """Half-width of the widest geometric mean of a variant, of log ratios."""
+        costs = self._costs(state)
+        rule = SuiteRule(self.study.race.level, finalists=self.plan.finalists)
+        if not self.variants.rotation:
+            rule = replace(rule, first=self.plan.first, correlation=round_correlation(costs))
+        return widest_half_width(costs, rule)
+
+    def _costs(self, state: RaceState) -> RoundCosts:
+        """Of the variants that did not fail, in what n counts."""
+        costs, rotation = self._executions(state), self.variants.rotation
+        if not rotation:
+            return costs
+        return by_relink(costs, rotation, twin_apart=self.variants.twin_apart)
+
+    def _executions(self, state: RaceState) -> RoundCosts:
+        names = [*(name for name, _ in self.variants.without(state.gone).artifacts), TWIN]
+        whole = (each for each in state.trials if each.round_index < state.rounds)
+        trials = (trial.without(state.gone) for trial in whole)
+        tests = judged_tests(self.workloads, trials)
+        return round_costs(tests.trials, names, tests.names, self.study.race.cost)
 
 
 def round_findings(study: Study, plan: RoundPlan) -> tuple[Finding, ...]:
@@ -160,127 +276,3 @@ def round_findings(study: Study, plan: RoundPlan) -> tuple[Finding, ...]:
             )
             found.append(PRECISION_OUT_OF_REACH.found(text))
     return tuple(found)
-
-
-def _ends(state: _State, study: Study) -> bool:
-    """Whether no further round is begun."""
-    plan = state.plan
-    if plan.closed or plan.exact or plan.first:
-        if state.rounds >= plan.rounds:
-            return True
-        if plan.closed:
-            return False
-    if state.rounds >= MOST_ROUNDS:
-        return True
-    if state.rounds < _FEWEST_ROUNDS or plan.allowed_ns is None:
-        return False
-    over_ns = parse_duration_ns(study.race.budget) * TOLERANCE if plan.exact else 0
-    return state.used_ns + state.next_ns > plan.allowed_ns + over_ns
-
-
-def _is_decided(study: Study, variants: RacedVariants, state: _State) -> bool:
-    """Whether rounds that are looked at as they come may end at this look."""
-    plan, names = state.plan, [name for name, _ in variants.without(state.gone).artifacts]
-    if not _is_sequential(study) or plan.closed or not is_look(state.rounds):
-        return False
-    so_far = SoFar(experiment_of(study), tuple(names))
-    reason = so_far.may_end(state.trials)
-    state.plan = replace(plan, stopped=reason)
-    return reason is not None
-
-
-def _consider(context: RaceContext, study: Study, variants: RacedVariants, state: _State) -> None:
-    """Tells what precision to expect, and sets how many rounds the one asked for needs."""
-    plan, asked = state.plan, study.race.precision
-    if state.rounds == plan.pilots and plan.precision is None:
-        state.plan = plan = _told(study, variants, state)
-        write_plan(context.folder, plan)
-        context.on_plan(plan)
-    if variants.rotation:
-        _tell_spread(context, study, variants, state)
-    if asked is None or not plan.first or state.rounds < plan.rounds or _is_sequential(study):
-        return
-    reached = _reached(study, variants, state)
-    if reached > parse_share(asked):
-        needed = math.ceil(state.rounds * min((reached / parse_share(asked)) ** 2, MOST_ROUNDS))
-        rounds = min(max(state.rounds + 1, needed), MOST_ROUNDS)
-        state.plan = replace(plan, rounds=rounds)
-        write_plan(context.folder, state.plan)
-
-
-def _tell_spread(
-    context: RaceContext, study: Study, variants: RacedVariants, state: _State
-) -> None:
-    """Tells once that relinks differ by more than the margin, as soon as it shows."""
-    relinks = variants.rotation
-    looks = (state.plan.pilots, relinks + _RACED_AGAIN, 2 * relinks)
-    if state.spread_told or state.rounds not in looks:
-        return
-    for found in layouts_spread(study, _executions(study, variants, state), relinks):
-        context.on_finding(found)
-        state.spread_told = True
-
-
-def _told(study: Study, variants: RacedVariants, state: _State) -> RoundPlan:
-    plan, level = state.plan, study.race.level
-    d = log_ratios_of(_costs(study, variants, state))
-    fits = plan.rounds
-    if not plan.exact and plan.allowed_ns is not None:
-        fits = min(MOST_ROUNDS, max(int(plan.allowed_ns / state.round_ns), state.rounds))
-    rounds = fits
-    if study.race.precision is not None and not plan.exact:
-        wanted = parse_share(study.race.precision)
-        fewest_rounds = max(study.race.rounds or 0, state.rounds)
-        rounds = max(rounds_for(d, wanted, fits, level), fewest_rounds)
-    units = min(rounds, variants.rotation) if variants.rotation else rounds
-    precision = expected_precision(d, max(units, 2), level) if d.shape[2] > 1 else None
-    by_width = study.race.precision is not None and not _is_sequential(study)
-    first = rounds if by_width and not plan.exact else 0
-    return replace(plan, rounds=rounds, precision=precision, first=first)
-
-
-def _reached(study: Study, variants: RacedVariants, state: _State) -> float:
-    """Half-width of the widest geometric mean of a variant, of log ratios."""
-    costs = _costs(study, variants, state)
-    rule = SuiteRule(study.race.level, finalists=state.plan.finalists)
-    if not variants.rotation:
-        rule = replace(rule, first=state.plan.first, correlation=round_correlation(costs))
-    return widest_half_width(costs, rule)
-
-
-def _is_sequential(study: Study) -> bool:
-    return study.race.stopping == "sequential"
-
-
-def _costs(study: Study, variants: RacedVariants, state: _State) -> RoundCosts:
-    """Of the variants that did not fail, in what n counts."""
-    costs = _executions(study, variants, state)
-    if not variants.rotation:
-        return costs
-    return by_relink(costs, variants.rotation, twin_apart=variants.twin_apart)
-
-
-def _executions(study: Study, variants: RacedVariants, state: _State) -> RoundCosts:
-    names = [*(name for name, _ in variants.without(state.gone).artifacts), TWIN]
-    trials = (trial.without(state.gone) for trial in state.trials)
-    tests = judged_tests([each.name for each in study.workloads], trials)
-    return round_costs(tests.trials, names, tests.names, study.race.cost)
-
-
-def _closed(
-    context: RaceContext, study: Study, variants: RacedVariants, state: _State
-) -> RoundPlan:
-    reached = None
-    if study.race.precision is not None and state.rounds > 1:
-        reached = _reached(study, variants, state)
-    plan = replace(state.plan, rounds=state.rounds, closed=True, reached=reached)
-    if _is_sequential(study) and plan.stopped is None:
-        plan = replace(plan, stopped=Stopped.BUDGET)
-    plan = replace(plan, used_ns=round(state.used_ns))
-    write_plan(context.folder, plan)
-    return plan
-
-
-def _progress(state: _State, study: Study, workload: str, trial: Trial, done: int) -> RoundProgress:
-    total = max(state.plan.rounds, state.rounds + 1) * len(study.workloads)
-    return RoundProgress(done, total, state.rounds, workload, trial)

@@ -16,8 +16,8 @@ from ensign.lab.compare.self_timed import (
     by_the_middle,
     by_the_wall_clock,
 )
+from ensign.lab.loop import trial_seed
 from ensign.lab.metric_and_mode import FEWEST_RUNS
-from ensign.lab.round_order import trial_seed
 from ensign.lab.study.apart import NO_TIME
 from ensign.lab.study.calibrate import one_trial
 from ensign.lab.study.looking import looked_at
