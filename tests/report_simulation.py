@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 import report_data
-from ensign.lab.study.effects import design_of
+from ensign.lab.study.judging import design_of
 from ensign.model.builds import BuildFacts, BuildStatus, CheckStatus
 from ensign.model.results import LayoutFacts, LayoutSplit, LayoutSpread, Result, WorkloadComparison
 from ensign.model.trials import Metric
@@ -18,7 +18,7 @@ from ensign.stats.factorial import factorial_reading
 from ensign.stats.holm import significant_workloads
 from ensign.stats.rounds import RoundCosts
 from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads
-from ensign.variants.naming import named
+from ensign.variants.expand import named
 
 TWIN = "twin"
 ROUNDS = 8

@@ -1,6 +1,6 @@
 import pytest
 
-from ensign.builders.same_output import difference
+from ensign.builders.check_run import difference
 
 
 def test_equal_output_has_no_difference() -> None:

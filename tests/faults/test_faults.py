@@ -49,7 +49,7 @@ def site(campaign: Campaign, file: str, operation: str) -> str:
         ("host/files.py", "sync", "ENOSPC"),
         ("host/files.py", "rename", "EIO"),
         ("host/cache.py", "read", "EIO"),
-        ("builders/graph.py", "thread", "EAGAIN"),
+        ("builders/build.py", "thread", "EAGAIN"),
         ("store/folder.py", "make", "ENOSPC"),
         ("meter/client.py", "fork", "EAGAIN"),
     ],

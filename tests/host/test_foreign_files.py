@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ensign.host.disk_watch import used_bytes
+from ensign.host.disk_watch import held_bytes, used_bytes
 from ensign.host.foreign_files import (
     HostileFileError,
     copy_foreign,
@@ -18,7 +18,6 @@ from ensign.host.foreign_files import (
     take_over,
     visit,
 )
-from ensign.host.held_files import held_bytes
 
 LONG = "n" * 200
 

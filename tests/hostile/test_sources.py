@@ -21,7 +21,7 @@ from build_fixtures import cache
 from ensign.host.cache import Cache
 from ensign.model.errors import InputError
 from ensign.model.study_source import ArchiveSource, GitSource, PathSource, Source
-from ensign.sources.download import download
+from ensign.sources.archive import download
 from ensign.sources.fetched import FetchLimits
 from ensign.sources.obtain import SourcePorts, obtain
 from ensign.sources.size import source_size

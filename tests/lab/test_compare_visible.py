@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from ensign.lab.compare.visible import visible_findings
+from ensign.lab.compare.workloads import visible_findings
 from ensign.model.finding_kinds.proof import FAST_MATH_START
 from ensign.model.finding_kinds.ran import VISIBLE_DIFFERENCES
 from ensign.model.findings import Finding

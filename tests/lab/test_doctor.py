@@ -10,8 +10,7 @@ from ensign.host.cpu_times import BusyProcess
 from ensign.host.machine import read_machine
 from ensign.host.programs import Answer, FakePrograms
 from ensign.host.topology import CpuChoice
-from ensign.lab.doctor.examine import examine_machine
-from ensign.lab.doctor.judge import checkup, install
+from ensign.lab.doctor.examine import checkup, examine_machine, install
 from ensign.lab.doctor.noise import Noise, measure_noise, noise_of
 from ensign.lab.doctor.probe import DoctorPorts, Examination, Installer, Program, SandboxFacts
 from ensign.meter.abilities import MeterAbilities

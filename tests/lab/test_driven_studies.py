@@ -11,7 +11,7 @@ from ensign.builders.training import TrainingRun
 from ensign.lab.cpu_plan import CpuPlan
 from ensign.lab.study.fitting import Demand, WorkloadPilot, fitted
 from ensign.lab.study.new_record import commands_of
-from ensign.lab.study.suite_facts import suite_facts, suite_findings
+from ensign.lab.study.run import suite_facts, suite_findings
 from ensign.lab.study.variants import RacedVariants, race_request, training_request
 from ensign.lab.study_file import StudyFile, parse_study
 from ensign.meter.documents import race_json

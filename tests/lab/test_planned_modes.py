@@ -1,7 +1,7 @@
 import pytest
 
 from ensign.lab.cpu_plan import CpuPlan
-from ensign.lab.study.planned_modes import planned_mode
+from ensign.lab.study.plan import planned_mode
 from ensign.lab.study.variants import RacedVariants, mode_of
 from ensign.model.study import Study
 

@@ -8,7 +8,7 @@ import pytest
 
 from ensign.lab.study.request_problems import place_in_study, require_requests, study_problem
 from ensign.lab.study_file import parse_study
-from ensign.meter.checking import RequestProblem
+from ensign.meter.racing import RequestProblem
 from ensign.model.errors import StudyError
 from lab.test_driven_studies import STUDY
 from small_studies import study as batch_study

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ensign.lab.study.effects import design_of
+from ensign.lab.study.judging import design_of
 from ensign.model.builds import BuildFacts, BuildStatus, CheckStatus
 from ensign.model.findings import Finding, Severity
 

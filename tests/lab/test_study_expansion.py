@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ensign.lab.study.expansion import expanded_again, expansion
+from ensign.lab.study.evidence import expanded_again, expansion
 from ensign.lab.study_file import parse_study
 from ensign.model.errors import InputError
 from ensign.workloads.redis_specification.expand import expanded

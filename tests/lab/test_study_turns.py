@@ -6,9 +6,9 @@ import pytest
 
 from ensign.lab.cpu_plan import CpuPlan
 from ensign.lab.study.fitting import WorkloadPilot
+from ensign.lab.study.fixed import connections_at_once, turns_findings
 from ensign.lab.study.longer_slices import with_longer_slices
 from ensign.lab.study.racing import RoundPlan
-from ensign.lab.study.turns import connections_at_once, turns_findings
 from ensign.lab.study.variants import RacedVariants, race_request
 from ensign.meter.documents import race_json
 from ensign.model.study import Study

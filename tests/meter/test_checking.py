@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ensign.meter.checking import RequestProblem, check_races
 from ensign.meter.client import find_meter
+from ensign.meter.racing import RequestProblem, check_races
 from ensign.meter.requests import DriveLoad, ProcessSpec, RaceRequest, VariantSpec
 from ensign.model.drive import Drive
 from ensign.model.errors import InternalError

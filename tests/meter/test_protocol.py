@@ -12,10 +12,10 @@ from pydantic import BaseModel
 from ensign.host.processes import ProcessLimits
 from ensign.meter import records
 from ensign.meter.abilities import ProbeLine
-from ensign.meter.checking import RequestProblem
 from ensign.meter.documents import exec_json, race_json
 from ensign.meter.following import GAPS, Followed
 from ensign.meter.processor import ProcessorLine
+from ensign.meter.racing import RequestProblem
 from ensign.meter.requests import (
     Containment,
     DriveLoad,

@@ -9,9 +9,8 @@ import pytest
 
 from ensign.model.calls import LinkWord
 from ensign.proof.facts import Order
-from ensign.proof.link import TreePlace, defined_names, read_link
+from ensign.proof.link import TreePlace, defined_names, linker_of, read_link, used_by_resolution
 from ensign.proof.link_line import LineInput
-from ensign.proof.resolution import linker_of, used_by_resolution
 from proof.test_link_line import an_object, archive
 from real_processes import PlainProcesses
 from recorded import recorded

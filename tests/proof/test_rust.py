@@ -9,9 +9,9 @@ import pytest
 
 from ensign.model.calls import Call, CommandLine, Output
 from ensign.model.variants import Variant
-from ensign.proof.cargo_configuration import own_rustflags
 from ensign.proof.evidence import BuildEvidence, Request
 from ensign.proof.facts import Binary, LinkFacts, Proof
+from ensign.proof.read import own_rustflags
 from ensign.proof.rules import describe, judge
 from ensign.toolchains.profiling import using
 from ensign.toolchains.spelling import flags_for

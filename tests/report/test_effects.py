@@ -13,8 +13,13 @@ from ensign.model.comparisons import Direction
 from ensign.model.effects import AxisChange, Effect, Factorial
 from ensign.model.findings import Finding, Severity
 from ensign.report import as_json, as_markdown
-from ensign.report.axis_words import change_words, condition_words, restriction_words
-from ensign.report.effects import effects_view, shown
+from ensign.report.effects import (
+    change_words,
+    condition_words,
+    effects_view,
+    restriction_words,
+    shown,
+)
 from ensign.report.heat import UNCLEAR, heat_map
 from ensign.report.html_figures import user_figure
 from ensign.report.scatter import placed

@@ -4,9 +4,8 @@ import pytest
 
 import report_data as data
 from ensign.report import as_json, as_markdown, as_terminal
-from ensign.report.bands import bands
 from ensign.report.terminal_page import Screen
-from ensign.report.view import BandCell, view_of
+from ensign.report.view import BandCell, bands, view_of
 from ensign.stats.bands import band_edges
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import report_data as data
-from ensign.lab.ship.choose import chosen
+from ensign.lab.ship.ship import chosen
 from ensign.model.results import LayoutFacts, Result, WorstLayout
 from ensign.report import as_html, as_markdown, as_terminal
 from ensign.report.verdict import verdict_of

@@ -12,8 +12,8 @@ from ensign.model.comparisons import Size
 from ensign.model.effects import AxisChange, Effect
 from ensign.model.errors import InputError
 from ensign.model.trials import Metric
+from ensign.report.trade import pareto_front
 from ensign.stats.factorial import Design, Levels, factorial_reading
-from ensign.stats.pareto import pareto_front
 from ensign.stats.rounds import RoundCosts
 from ensign.stats.suite import SuiteRule
 

@@ -9,10 +9,9 @@ import pytest
 import scipy.stats
 
 from ensign.model.comparisons import Direction, Size
-from ensign.stats.changes import ChangeRule, variant_changes
+from ensign.stats.changes import ChangeRule, variant_changes, welch
 from ensign.stats.holm import holm_adjusted
 from ensign.stats.rounds import RoundCosts
-from ensign.stats.welch import welch
 
 STUDIES = 10_000
 Make = Callable[..., RoundCosts]

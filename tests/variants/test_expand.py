@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 from ensign.model.errors import InputError
 from ensign.model.study import Study
 from ensign.model.variants import Variant
-from ensign.variants.expand import expand, expansion_problems, matching, same_choices
-from ensign.variants.naming import named, plain_name
+from ensign.variants.expand import (
+    expand,
+    expansion_problems,
+    matching,
+    named,
+    plain_name,
+    same_choices,
+)
 
 COMPILERS = ["gcc-12", "gcc-11", "clang-19", "/opt/new/bin/gcc-12", "g++"]
 LEVELS = ["-O1", "-O2", "-O3", "-Os"]

@@ -9,11 +9,9 @@ from pathlib import Path
 from ensign.cli.output import complain, say
 from ensign.cli.progress import BuildProgress, StatusLine
 from ensign.lab.ports import Ports
-from ensign.lab.ship.choose import chosen
 from ensign.lab.ship.hosts import read_host
-from ensign.lab.ship.ship import Demands
+from ensign.lab.ship.ship import PAGE, Demands, check_folder, chosen, write_folder
 from ensign.lab.ship.ship import ship as ship_study
-from ensign.lab.ship.write import PAGE, check_folder, write_folder
 from ensign.lab.study.prepare import open_cache, open_study
 from ensign.lab.study.run import folder_of, stored_result
 from ensign.model.shipment import ShippedFile

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
 
 from ensign.meter.client import Meter
 from ensign.meter.documents import exec_json, race_json
+from ensign.meter.questions import ask
 from ensign.meter.records import OutcomeLine, TrialPlace, outcome_of, trials
 from ensign.meter.requests import ExecRequest, ProcessSpec, RaceRequest
 from ensign.meter.scores import asked_scores
@@ -46,3 +50,34 @@ def observe_once(meter: Meter, process: ProcessSpec, *, digest: bool) -> Outcome
     asked = ExecRequest(replace(process, digest=digest), observe=True, keep_output=digest)
     with closing(meter.run("exec", exec_json(asked))) as records:
         return outcome_of(records)
+
+
+class RequestProblem(BaseModel):
+    """One mistake: `path` is the JSON pointer of the wrong value in the request."""
+
+    model_config = ConfigDict(frozen=True)
+
+    code: str
+    path: str
+    text: str
+
+    @property
+    def steps(self) -> tuple[str | int, ...]:
+        """The keys and indices of the pointer."""
+        parts = self.path.split("/")[1:]
+        return tuple(
+            int(part) if part.isdigit() else part.replace("~1", "/").replace("~0", "~")
+            for part in parts
+        )
+
+
+class _Checked(BaseModel):
+    problems: tuple[RequestProblem, ...]
+
+
+def check_races(
+    executable: Path, requests: Sequence[RaceRequest]
+) -> tuple[tuple[RequestProblem, ...], ...]:
+    """What is wrong with each race; nothing is started. InternalError without an answer."""
+    asked = [{"verb": "race", "request": race_json(each)} for each in requests]
+    return tuple(answer.problems for answer in ask(executable, "check", asked, _Checked))

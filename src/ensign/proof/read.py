@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ensign.host.files import tree_entries
 from ensign.host.processes import Processes
+from ensign.host.regular_file import read_regular
 from ensign.model.calls import Call
 from ensign.proof.archives import intermediate, read_archive
-from ensign.proof.cargo_configuration import own_rustflags
 from ensign.proof.elf import read_binary
 from ensign.proof.facts import Binary, LinkFacts, Objects, Proof, UnindexedArchive
 from ensign.proof.link import TreePlace, read_link
@@ -112,3 +113,32 @@ def unindexed_archive(path: Path, name: str) -> UnindexedArchive | None:
     if slim and not (index & own if own else index - plain):
         return UnindexedArchive(name, len(slim))
     return None
+
+
+# Cargo reads those of the folder that it is started in, and of those above.
+_FILES = (".cargo/config.toml", ".cargo/config")
+_MOST_BYTES = 1 << 20
+_LONGEST = 200
+
+
+def own_rustflags(tree: Path) -> tuple[str, ...]:
+    """Each place with its flags, such as `.cargo/config.toml: build.rustflags = -C lto=off`."""
+    return tuple(line for name in _FILES for line in _of_file(tree, name))
+
+
+def _of_file(tree: Path, name: str) -> Iterator[str]:
+    try:
+        text = read_regular(tree / name, _MOST_BYTES, follow=False).decode()
+        content = tomllib.loads(text)
+    except (OSError, ValueError, RecursionError):  # Cargo itself says what is wrong with it
+        return
+    build, target = content.get("build"), content.get("target")
+    sections = {"build": build}
+    if isinstance(target, Mapping):
+        sections |= {f"target.{key}": section for key, section in target.items()}
+    for key, section in sections.items():
+        flags = section.get("rustflags") if isinstance(section, Mapping) else None
+        words = flags if isinstance(flags, list) else [flags] if flags else []
+        if words:
+            said = " ".join(map(str, words))[:_LONGEST]
+            yield f"{name}: {key}.rustflags = {said}"

@@ -6,13 +6,15 @@ import json
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
-from ensign.model.differences import RatioChange, StudyDifference
+from ensign.model.comparisons import Comparison, Direction, Size
+from ensign.model.differences import Differing, RatioChange, StudyDifference
 from ensign.model.quoting import json_visible
-from ensign.report import github
-from ensign.report.difference import Table, answer, difference_view
+from ensign.model.units import counted, speedup
+from ensign.report import github, words
 from ensign.report.github import safe
+from ensign.report.words import clean, listed, percent, plain_share
 
 _SIGNIFICANT = "Workloads that moved (significant after Holm's adjustment)"
 
@@ -114,3 +116,184 @@ def _folded(table: Table) -> str:
 
 def _wrapped(line: str, width: int) -> list[str]:
     return textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A heading, the names of its columns, and its rows."""
+
+    heading: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceView:
+    """`headline` is the answer, `sentences` belong to it, `warnings` may overturn it."""
+
+    headline: str
+    sentences: tuple[str, ...]
+    warnings: tuple[str, ...]
+    suite: Table
+    workloads: tuple[Table, ...]
+    significant: tuple[str, ...]
+    differing: tuple[Table, ...]
+    notes: tuple[str, ...]
+
+
+def difference_view(found: StudyDifference) -> DifferenceView:
+    """Everything that the renderers of a difference share."""
+    rows = [each for each in found.suite if each.comparison.variant != found.twin]
+    return DifferenceView(
+        headline=_headline(rows, found),
+        sentences=(*_sides(found), *_builds(found), *_machine(found), *_alone(found)),
+        warnings=tuple(clean(each.text) for each in found.findings),
+        suite=_table("All workloads (geometric mean)", "variant", found.suite, found),
+        workloads=tuple(_workloads(each.comparison.variant, found) for each in found.suite),
+        significant=_significant(found),
+        differing=tuple(
+            Table(heading, ("", "A", "B"), tuple(map(_cells, differing)))
+            for heading, differing in (
+                ("Facts of the machine that differ", found.machine),
+                ("Settings that differ", found.settings),
+            )
+            if differing
+        ),
+        notes=_notes(found),
+    )
+
+
+def answer(comparison: Comparison, margin: float | None) -> str:
+    """`gained`, `lost`, `shown to be within 1 %`, or `no evidence of a change`."""
+    within = comparison.size is Size.WITHIN and margin is not None
+    limit = "" if margin is None else plain_share(margin)
+    if comparison.direction is Direction.UNCLEAR:
+        return f"shown to be within {limit}" if within else "no evidence of a change"
+    word = "gained" if comparison.direction is Direction.FASTER else "lost"
+    if within:
+        return f"{word}, by less than {limit}"
+    beyond = comparison.size is Size.BEYOND
+    return f"{word}, by more than {limit}" if beyond else word
+
+
+def _headline(rows: list[RatioChange], found: StudyDifference) -> str:
+    """Over all workloads, and which variants moved."""
+    if not rows:
+        return "The two studies have no variant in common but the baseline."
+    moved = [each for each in rows if each.comparison.direction is not Direction.UNCLEAR]
+    against = f"against {clean(found.baseline)}"
+    if moved:
+        names = listed(tuple(each.comparison.variant for each in moved))
+        return f"From A to B {counted(len(moved), 'variant')} changed {against}: {names}."
+    within = [each for each in rows if each.comparison.size is Size.WITHIN]
+    if len(within) == len(rows) and found.margin is not None:
+        limit = plain_share(found.margin)
+        return f"From A to B no variant changed {against} by more than {limit}: shown for each."
+    left = tuple(each.comparison.variant for each in rows if each not in within)
+    return (
+        f"No evidence that a variant changed {against} from A to B; that it did not is not shown "
+        f"for {listed(left)}."
+    )
+
+
+def _sides(found: StudyDifference) -> tuple[str, ...]:
+    return tuple(
+        f"{letter}: {clean(side.label)} ({clean(side.name)}, {clean(side.made_at)}, "
+        f"{counted(side.rounds, 'round')}, ensign {clean(side.version)})."
+        for letter, side in (("A", found.a), ("B", found.b))
+    )
+
+
+def _builds(found: StudyDifference) -> tuple[str, ...]:
+    others = tuple(each.variant for each in found.builds if not each.same)
+    if not others:
+        return ("Same builds: what gets loaded is the same bytes for every variant.",)
+    if len(others) == len(found.builds):
+        return ("Other builds: no variant has the same bytes in both.",)
+    return (f"Other builds: the bytes of {listed(others)} differ; the others are the same.",)
+
+
+def _machine(found: StudyDifference) -> tuple[str, ...]:
+    machine = (
+        f"Another machine, or another state of it; what differs: {listed(_names(found.machine))}."
+        if found.machine
+        else "Same machine, as far as its facts tell."
+    )
+    settings = (
+        f"Measured otherwise; what differs: {listed(_names(found.settings))}."
+        if found.settings
+        else "Same settings."
+    )
+    return machine, settings
+
+
+def _names(differing: tuple[Differing, ...]) -> tuple[str, ...]:
+    return tuple(each.name for each in differing)
+
+
+def _alone(found: StudyDifference) -> tuple[str, ...]:
+    return tuple(
+        f"Only in {letter}: {listed(names)}."
+        for letter, names in (("A", found.only_a), ("B", found.only_b))
+        if names
+    )
+
+
+def _workloads(variant: str, found: StudyDifference) -> Table:
+    changes = tuple(each for each in found.workloads if each.comparison.variant == variant)
+    return _table(f"{clean(variant)}, by workload", "workload", changes, found)
+
+
+def _table(
+    heading: str, first: str, changes: tuple[RatioChange, ...], found: StudyDifference
+) -> Table:
+    columns = (first, "A", "B", f"change, {plain_share(found.level)} interval", "answer")
+    rows = tuple(
+        (
+            clean(each.workload or each.comparison.variant),
+            percent(speedup(each.ratio_a)),
+            percent(speedup(each.ratio_b)),
+            words.interval_cell(each.comparison),
+            answer(each.comparison, found.margin),
+        )
+        for each in changes
+    )
+    return Table(heading, columns, rows)
+
+
+def _significant(found: StudyDifference) -> tuple[str, ...]:
+    lines = []
+    for each in found.significant:
+        kinds = (("gained", each.faster), ("lost", each.slower))
+        parts = [f"{len(those)} {kind} ({listed(those)})" for kind, those in kinds if those]
+        lines.append(f"{clean(each.variant)}: {', '.join(parts) or 'none'}")
+    return tuple(lines)
+
+
+def _cells(each: Differing) -> tuple[str, ...]:
+    return clean(each.name), clean(each.a) or "none", clean(each.b) or "none"
+
+
+def _notes(found: StudyDifference) -> tuple[str, ...]:
+    level = plain_share(found.level)
+    intervals = (
+        "Intervals are Welch's, from the rounds of both studies, which are independent. Each "
+        f"covers {level} by itself; which workloads moved is told after Holm's adjustment, at "
+        f"{level} for each variant's list."
+    )
+    return (_COLUMNS, intervals, _SCOPE, _NO_EVIDENCE)
+
+
+_COLUMNS = (
+    "Columns A and B are speedups against the baseline of the same study. The change is the ratio "
+    "of both, less 1: +2 % means that the variant stands 2 % better against the baseline in B. "
+    "Costs of one study are never compared with those of the other."
+)
+_SCOPE = (
+    "Rounds of one study share its boot and its builds: a change speaks of these two measurements, "
+    "not of all boots of the two machines."
+)
+_NO_EVIDENCE = (
+    "“No evidence of a change” is no evidence that nothing changed; that is said only where the "
+    "whole interval lies within the margin."
+)

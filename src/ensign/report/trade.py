@@ -14,7 +14,6 @@ from ensign.report import figures
 from ensign.report.effects import EffectRow, EffectsView
 from ensign.report.view import ResultView
 from ensign.report.words import clean, listed, percent
-from ensign.stats.pareto import pareto_front
 from ensign.stats.winner import barred
 
 
@@ -159,3 +158,19 @@ def _mean_change(
     old, new = sides[change.old], sides[change.new]
     ratios = [math.log(new[point] / old[point]) for point in new if point in old]
     return percent(math.expm1(math.fsum(ratios) / len(ratios))) if ratios else ""
+
+
+def pareto_front(costs: Sequence[tuple[float, ...]]) -> tuple[int, ...]:
+    """Places of the points that no other point beats: as good in all costs and better in one.
+
+    Lower is better. Points that are equal in all costs do not beat each other.
+    """
+    return tuple(
+        place
+        for place, point in enumerate(costs)
+        if not any(_beats(other, point) for other in costs)
+    )
+
+
+def _beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return one != other and all(a <= b for a, b in zip(one, other, strict=True))

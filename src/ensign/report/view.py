@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from operator import attrgetter
 
 from ensign.model.builds import BuildFacts, BuildStatus, CheckStatus
@@ -13,10 +14,9 @@ from ensign.model.finding_kinds.ran import RAN_SOMETHING_ELSE
 from ensign.model.results import Result, SuiteComparison, WorkloadComparison
 from ensign.model.trials import VariantFailure
 from ensign.report import figures, words
-from ensign.report.bands import ChangeBand, bands
 from ensign.report.both_metrics import other_cell
 from ensign.report.layouts import speaks_of_binaries, within_spread
-from ensign.report.words import Span, clean
+from ensign.report.words import Span, clean, plain_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,3 +337,32 @@ def _failed(failure: VariantFailure) -> str:
 
 def _ratio_or_last(comparison: Comparison) -> float:
     return comparison.ratio if math.isfinite(comparison.ratio) else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBand:
+    """One band of speedups in words; `rank` counts from the worst."""
+
+    rank: int
+    label: str
+    short: str
+
+
+def bands(edges: tuple[float, ...]) -> tuple[ChangeBand, ...]:
+    """The bands between these edges (`Result.band_edges`); none without edges."""
+    if not edges:
+        return ()
+    ends = edges[1:]
+    better = [f"+{_bare(low)} to +{plain_share(high)}" for low, high in pairwise(ends)]
+    worse = f"worse than −{plain_share(-edges[0])}"
+    equal = f"within {plain_share(ends[0])}"
+    labels = [worse, equal, *better, f"above +{plain_share(ends[-1])}"]
+    shorts = ["worse", "equal", *(f"to +{plain_share(high)}" for high in ends[1:]), "more"]
+    return tuple(
+        ChangeBand(rank, label, short)
+        for rank, (label, short) in enumerate(zip(labels, shorts, strict=True))
+    )
+
+
+def _bare(share: float) -> str:
+    return plain_share(share).removesuffix(" %")

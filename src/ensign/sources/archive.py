@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import http.client
 import shutil
+import socket
+import ssl
+import threading
+import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from email.message import Message
+from functools import partial
 from pathlib import Path
+from typing import IO, Any
 
 from ensign.host.files import file_sha256, storage_errors
 from ensign.model.errors import InputError
+from ensign.model.quoting import quoted
 from ensign.model.study_source import ArchiveSource
-from ensign.sources.download import download
-from ensign.sources.fetched import Fetched, Fetcher, too_large
+from ensign.model.units import format_duration
+from ensign.sources.fetched import Fetched, Fetcher, FetchLimits, too_large
 from ensign.sources.unpack import unpack
 
 
@@ -56,3 +67,160 @@ def _get(url: str, fetcher: Fetcher, target: Path) -> None:
         raise too_large(str(path), fetcher.limits)
     with storage_errors(target):
         shutil.copyfile(path, target)
+
+
+_SILENCE_S = 60
+_CHUNK_BYTES = 1 << 18
+_FAILED = (urllib.error.URLError, http.client.HTTPException, ssl.SSLError, OSError, ValueError)
+
+
+def download(
+    url: str, target: Path, limits: FetchLimits, context: ssl.SSLContext | None = None
+) -> None:
+    """Write what is at an https address to a file. InputError where it cannot be had.
+
+    It is larger than the limit, say, takes longer, or leads to another kind of address. `context`
+    says whom to trust, None whom the system trusts.
+    """
+    part = target.with_name(f"{target.name}.part")
+    deadline = _Deadline(limits.total_s)
+    opener = urllib.request.build_opener(_OnlyHttps(), _Https(deadline, context))
+    request = urllib.request.Request(url, headers={"User-Agent": "ensign"})  # noqa: S310  # https
+    try:
+        with (
+            deadline.running(),
+            opener.open(request, timeout=_SILENCE_S) as reply,
+            storage_errors(part),
+            part.open("wb") as file,
+        ):
+            _copy(reply, file, url, limits)
+        deadline.require()
+    except _FAILED as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
+        part.unlink(missing_ok=True)
+        if deadline.passed:
+            took = format_duration(limits.total_s * 1e9)
+            raise InputError(f"cannot fetch {url}: it was not there after {took}") from None
+        said = str(getattr(error, "reason", error)).strip() or type(error).__name__
+        raise InputError(f"cannot fetch {url}: {quoted(said.splitlines()[0])[1:-1]}") from error
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    part.rename(target)
+
+
+def _copy(reply: Any, file: IO[bytes], url: str, limits: FetchLimits) -> None:
+    said = reply.headers.get("Content-Length") or ""
+    if said.isdecimal() and int(said[:20]) > limits.size_bytes:
+        raise too_large(url, limits)
+    size_bytes = 0
+    while data := reply.read1(_CHUNK_BYTES):
+        size_bytes += len(data)
+        if size_bytes > limits.size_bytes:
+            raise too_large(url, limits)
+        file.write(data)
+    if said.isdecimal() and size_bytes != int(said[:20]):
+        raise ConnectionError(f"it ended after {size_bytes} of {said[:20]} bytes")
+
+
+class _Deadline:
+    """Cuts all connections off when the time is over, in the middle of a header, too."""
+
+    def __init__(self, total_s: float) -> None:
+        self._total_s = total_s
+        self._sockets: list[socket.socket] = []
+        self._lock = threading.Lock()
+        self.passed = False
+
+    def watch(self, connection: socket.socket) -> None:
+        """End this one with the others."""
+        with self._lock:
+            self._sockets.append(connection)
+            if self.passed:
+                self._cut()
+
+    def require(self) -> None:
+        """TimeoutError where the time is over: a header that was cut off looks like a whole one."""
+        if self.passed:
+            raise TimeoutError
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """The time begins; all connections are closed at the end."""
+        timer = threading.Timer(self._total_s, self._pass)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            for each in self._sockets:  # those of redirects, too, which nobody reads to the end
+                each.close()
+
+    def _pass(self) -> None:
+        with self._lock:
+            self.passed = True
+            self._cut()
+
+    def _cut(self) -> None:
+        for each in self._sockets:
+            with suppress(OSError):
+                # Not that of TLS, which would wait for the other side.
+                socket.socket.shutdown(each, socket.SHUT_RDWR)
+
+
+class _Connection(http.client.HTTPSConnection):
+    def __init__(self, *arguments: Any, deadline: _Deadline, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._deadline = deadline
+        connect: Callable[..., socket.socket] = socket.create_connection
+        self._create_connection = partial(_watched, connect, deadline)
+
+    def connect(self) -> None:
+        super().connect()
+        self._deadline.watch(self.sock)
+
+
+def _watched(
+    connect: Callable[..., socket.socket], deadline: _Deadline, *arguments: Any, **options: Any
+) -> socket.socket:
+    connection = connect(*arguments, **options)
+    deadline.watch(connection)
+    return connection
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def __init__(self, deadline: _Deadline, context: ssl.SSLContext | None) -> None:
+        self._trusted = context or ssl.create_default_context()
+        super().__init__(context=self._trusted)
+        self._deadline = deadline
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        """As the base class, over connections that are watched."""
+        connection = partial(_Connection, deadline=self._deadline)
+        reply: http.client.HTTPResponse = self.do_open(
+            connection,
+            req,
+            context=self._trusted,
+        )
+        return reply
+
+
+class _OnlyHttps(urllib.request.HTTPRedirectHandler):
+    max_redirections = 5
+
+    def redirect_request(  # as the base class
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: Message,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        """Follow to https alone; nothing of the first request but its address goes along."""
+        if urllib.parse.urlsplit(newurl).scheme != "https":
+            fp.close()
+            raise urllib.error.URLError(f"it leads to {newurl[:200]!r}, which is not https")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from glob import escape
 from pathlib import Path
 from typing import Any
 
 from ensign.host.cache import Cache
 from ensign.host.entry import CacheChanged, Entry, Facts
-from ensign.host.files import copy_tree, remove_tree, tree_sha256, write_atomically
+from ensign.host.files import (
+    copy_tree,
+    file_sha256,
+    remove_tree,
+    tree_entries,
+    tree_sha256,
+    write_atomically,
+)
 from ensign.host.json_text import read_json
 from ensign.host.processes import Processes
 from ensign.model.errors import InputError
@@ -24,13 +33,12 @@ from ensign.model.study_source import (
 )
 from ensign.model.units import parse_size_bytes
 from ensign.sources.archive import fetch_archive
+from ensign.sources.checkouts import RUN_NOTHING
 from ensign.sources.crates import WITH_CRATES, with_crates
 from ensign.sources.debian import fetch_debian
 from ensign.sources.environment_pins import environments_in, read_pins
-from ensign.sources.fetched import Fetched, Fetcher, FetchLimits
-from ensign.sources.folder import fetch_folder
+from ensign.sources.fetched import Fetched, Fetcher, FetchLimits, last_line
 from ensign.sources.git import fetch_git
-from ensign.sources.patches import patched, request_of
 
 _TREE = "tree"
 _UPDATE = "run again with --update-lock if that is intended"
@@ -240,3 +248,83 @@ def _tree(
     asked = [(name, str(value)) for name, value in request.items()]
     facts = (*asked, *sorted(pin.resolved.items()), ("tree_sha256", entry.key))
     return SourceTree(entry.folder / _TREE, entry.key, facts, left_behind)
+
+
+_NEVER = (".git", ".ensign")
+
+
+def fetch_folder(source: PathSource, fetcher: Fetcher) -> Fetched:
+    """Name the folder; it is hashed and copied by the caller. InputError if there is none.
+
+    The study file and its lock are no part of the source, so that they may lie in it.
+    """
+    tree = (fetcher.study.parent / source.path).resolve()
+    if not tree.is_dir():
+        raise InputError(f"the source folder {tree} is not there (source.path, from the study)")
+    cache = fetcher.cache.folder.resolve()
+    if cache.is_relative_to(tree):
+        raise InputError(
+            f"the cache {cache} lies in the source {tree}: set ENSIGN_CACHE to a folder elsewhere"
+        )
+    own = (fetcher.study.name, f"{fetcher.study.stem}.lock.json")
+    named = (*_NEVER, *own, *source.exclude)
+    left = () if source.ignored else tuple(_ignored(tree, fetcher))
+    return Fetched(tree, exclude=(*named, *(f"/{escape(name)}" for name in left)), left_behind=left)
+
+
+def _ignored(tree: Path, fetcher: Fetcher) -> Iterator[str]:
+    """Files and folders that git ignores, also those of repositories below; none without git."""
+    repositories = [tree]
+    repositories += [path.parent for _, path in tree_entries(tree) if path.name == ".git"]
+    for root in dict.fromkeys(repositories):
+        found = fetcher.work / "ignored"
+        listing = ("ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory")
+        git = (*RUN_NOTHING, "-C", str(root), *listing)
+        command = 'to=$1; shift; exec git "$@" > "$to"'
+        outcome = fetcher.run("sh", "-c", command, "sh", str(found), *git)
+        names = os.fsdecode(found.read_bytes()).split("\0") if outcome.ok else []
+        # A folder that is itself ignored by a repository around it is not that one's source.
+        if "./" not in names:
+            yield from (str((root / name).relative_to(tree)) for name in names if name)
+
+
+def request_of(source: Source, study: Path) -> dict[str, object]:
+    """The source as it is asked for, with the content of its patches: what a lock file pins.
+
+    InputError where a patch is not there.
+    """
+    request = source.model_dump(mode="json", exclude={"apply", "limit"})
+    if not request.get("ignored", True):
+        del request["ignored"]  # locks were written before there was such a key
+    if request.get("crates") is None:
+        request.pop("crates", None)
+    return {**request, "apply": dict(_hashes(source, study))} if source.apply else request
+
+
+def _hashes(source: Source, study: Path) -> Mapping[str, str]:
+    found = {}
+    for name in source.apply:
+        path = study.parent / name
+        if not path.is_file():
+            raise InputError(f"source.apply: there is no patch {path}")
+        found[name] = file_sha256(path)
+    return found
+
+
+def patched(source: Source, fetched: Fetched, fetcher: Fetcher) -> Fetched:
+    """The tree with the study's patches, in their order; InputError where one does not fit."""
+    if not source.apply:
+        return fetched
+    tree = fetcher.work / "patched"
+    copy_tree(fetched.tree, tree, fetched.exclude)
+    for name in source.apply:
+        path = (fetcher.study.parent / name).resolve()
+        outcome = fetcher.run(
+            "patch", "--batch", "--forward", "--no-backup-if-mismatch", "--fuzz=0", "-p1",
+            "-d", str(tree), "-i", str(path),
+        )  # fmt: skip
+        if outcome.reason == "not-found":
+            raise InputError("source.apply needs patch; run 'apt-get install patch'")
+        if not outcome.ok:
+            raise InputError(f"the patch {name} does not fit the source: {last_line(outcome)}")
+    return replace(fetched, tree=tree, exclude=())

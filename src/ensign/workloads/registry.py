@@ -7,8 +7,7 @@ from ensign.workloads.benchmarks import BenchmarksKind
 from ensign.workloads.command import CommandKind
 from ensign.workloads.drive import DriveKind
 from ensign.workloads.kind import WorkloadKind
-from ensign.workloads.load_generator import LoadGeneratorKind
-from ensign.workloads.memtier_benchmark import MemtierKind
+from ensign.workloads.load_generator import LoadGeneratorKind, MemtierKind
 
 # The first that has a workload is its kind: programs that are known by name come first.
 KINDS: tuple[WorkloadKind, ...] = (

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ensign.lab.ship.choose import chosen
+from ensign.lab.ship.ship import chosen
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
 from report_data import build, confirmed_study, study

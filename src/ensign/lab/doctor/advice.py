@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ensign.lab.doctor.go_advice import go_advice
 from ensign.lab.doctor.program_facts import (
     ProgramLook,
     allocator_of,
@@ -19,6 +18,7 @@ from ensign.model.checkup import Advice
 from ensign.model.instructions import LEVELS
 from ensign.proof.facts import UnitKind, compiler_of_comment
 from ensign.proof.flags import effects, level_of, lto_of
+from ensign.proof.go_build import GoBuild
 
 _NOT_OPTIMIZED = ("-O0", "-Og", "")
 _LEVELS = 'optimization = ["-O0", "-O2", "-O3"]'
@@ -298,3 +298,30 @@ def _allocator(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
     price = f"ensign compare {shlex.quote(command)} {other}"
     text = "it takes malloc from the C library"
     yield Advice("another allocator", text, takes, _worth(offers, "allocator"), price)
+
+
+_NOT_MEASURED = "not measured in a study of this repository yet"
+
+
+def go_advice(path: str, build: GoBuild) -> Iterator[Advice]:
+    """A profile, and a target; ensign compares what `go build` made."""
+    old = shlex.quote(path)
+    other = shlex.quote(f"{shlex.quote(path + '.other')} ARGUMENTS")
+    compare = f"ensign compare {shlex.quote(f'{old} ARGUMENTS')} {other}"
+    output = f"-o {shlex.quote(path + '.other')}"
+    if build.version and build.settings.get("-pgo", "off") in ("", "off"):
+        yield Advice(
+            "profile feedback",
+            "none was used",
+            "Go 1.21 or newer, and a CPU profile of its work (runtime/pprof) as default.pgo",
+            _NOT_MEASURED,
+            f"go build -pgo=default.pgo {output} && {compare}",
+        )
+    if build.settings.get("GOAMD64") == "v1":
+        yield Advice(
+            "target level",
+            "it is for any x86-64 (GOAMD64=v1)",
+            "hosts that have it",
+            _NOT_MEASURED,
+            f"GOAMD64=v3 go build {output} && {compare}",
+        )

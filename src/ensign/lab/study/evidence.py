@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from ensign import __version__
 from ensign.host.files import file_sha256, storage_errors, write_atomically
+from ensign.host.json_text import read_json
 from ensign.host.signatures import BadSignatureError, Signer, sign, signer_of
 from ensign.host.temporary import temporary_folder
 from ensign.lab.compare.evidence import FILE as COMPARISON
@@ -18,7 +19,6 @@ from ensign.lab.compare.evidence import read_bundled
 from ensign.lab.figures import FIGURES, Verification, figures_of
 from ensign.lab.record import STUDY, read_record
 from ensign.lab.study.confirm_plan import plan_name, read_plan, record_name
-from ensign.lab.study.expansion import expanded_again, expansion
 from ensign.lab.study.prepare import open_study
 from ensign.lab.study.redo import with_redo
 from ensign.lab.study.run import folder_of, stored_result
@@ -31,7 +31,9 @@ from ensign.lab.study.verify import (
 from ensign.lab.study_file import StudyFile, read_study
 from ensign.model.errors import InputError
 from ensign.model.results import Result
+from ensign.model.study import Study, Training
 from ensign.model.study_source import ArchiveSource, PathSource
+from ensign.model.study_workload import Workload
 from ensign.sources.obtain import lock_path
 from ensign.store.bundle import (
     SUFFIX,
@@ -283,3 +285,22 @@ def _read(file: StudyFile) -> Iterator[str]:
 def _is_below(name: str) -> bool:
     path = PurePosixPath(name)
     return not path.is_absolute() and ".." not in path.parts
+
+
+def expansion(study: Study) -> bytes:
+    """Workloads and training of a study whose suite was taken in. Pure."""
+    training = None if study.training is None else study.training.model_dump(exclude_unset=True)
+    workloads = [each.model_dump(exclude_unset=True) for each in study.workloads]
+    return json.dumps({"workloads": workloads, "training": training}, indent=1).encode()
+
+
+def expanded_again(path: Path, study: Study) -> Study:
+    """The study with the workloads and the training of such a file. InputError without one."""
+    try:
+        said = read_json(path.read_bytes())
+        training = said["training"] and Training.model_validate(said["training"])
+        workloads = [Workload.model_validate(each) for each in said["workloads"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError("the bundle does not say what its suite's tests are") from None
+    changes = {"suite": None, "workloads": workloads, "training": training}
+    return study.model_copy(update=changes)

@@ -17,7 +17,6 @@ from ensign.lab.ports import Ports
 from ensign.lab.record import usable_record
 from ensign.lab.study.confirm_plan import TimeLeft, confirming, new_plan
 from ensign.lab.study.fitting import exact_rounds
-from ensign.lab.study.planned_modes import planned_mode
 from ensign.lab.study.prepare import (
     build_ports,
     compilers_by_line,
@@ -32,6 +31,8 @@ from ensign.model.expectation import Expectation, PlannedVariant, Work
 from ensign.model.placeholders import shown
 from ensign.model.study import Study
 from ensign.model.study_source import PathSource
+from ensign.model.study_workload import Workload
+from ensign.model.trials import Metric, Mode
 from ensign.model.units import parse_duration_ns
 from ensign.model.variants import Variant
 
@@ -196,3 +197,21 @@ def _trials(file: StudyFile) -> tuple[int, int | None]:
             return len(folder.done(record.key)), planned * len(names)
     exact = exact_rounds(file.study)
     return 0, None if exact is None else exact * len(names)
+
+
+def planned_mode(study: Study, workload: Workload) -> str:
+    """By what the study says; the rest is for pilots to see. See `lab.study.variants.mode_of`."""
+    race, whole = study.race, "alternating (whole executions in turn)"
+    if workload.by_turns:
+        what = "its own speed" if workload.scored else "how much it did"
+        return f"{whole}: it says {what}, which time in which it stood would change"
+    if race.turns is Mode.DRIVEN:
+        return f"driven: ensign's own load generator sends for {race.slice} to one at a time"
+    if race.turns is Mode.ALTERNATING:
+        return f"{whole}: 'race.mode' says so; the meter measures"
+    sliced = f"interleaved (stopped and continued in slices of {race.slice}); the meter measures"
+    if race.mode is not None:
+        return f"{sliced}: 'race.mode' says so"
+    if workload.load is not None and race.cost is Metric.WALL:
+        return f"{whole}: wall time of slices has no queues; the meter measures"
+    return f"{sliced}. If a pilot shows that it waits, or needs several CPUs: alternating"

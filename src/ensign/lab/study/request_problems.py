@@ -9,8 +9,8 @@ from ensign.builders.training import TrainingRun
 from ensign.lab.cpu_plan import cpus_of_study
 from ensign.lab.study.variants import RacedVariants, race_request, training_request
 from ensign.lab.study_file import StudyFile
-from ensign.meter.checking import RequestProblem, check_races
 from ensign.meter.client import find_meter
+from ensign.meter.racing import RequestProblem, check_races
 from ensign.meter.requests import RaceRequest
 from ensign.model.study import Study
 from ensign.model.study_problems import Problem, Where

@@ -41,14 +41,15 @@ from ensign.lab.study.racing import RoundPlan
 from ensign.lab.study.redo import with_redo
 from ensign.lab.study.relink_count import chosen_count, store_count, stored_count
 from ensign.lab.study.request_problems import require_requests
-from ensign.lab.study.suite_facts import suite_facts, suite_findings
 from ensign.lab.study.tracing import judged_programs
 from ensign.lab.study.variants import RacedVariants
 from ensign.lab.study_file import StudyFile
 from ensign.model.errors import InputError, Interrupted, RaceFailed
+from ensign.model.finding_kinds.race import PUBLISHED_SUITE
 from ensign.model.findings import Finding
 from ensign.model.results import Result, Stopped
 from ensign.model.study import Study
+from ensign.model.study_suite import Suite
 from ensign.model.trials import Trial
 from ensign.store.folder import StudyFolder
 
@@ -315,3 +316,28 @@ def _require_left(first: RacedPhase) -> None:
     others = set(first.record.raced[1:])
     if others and others <= first.failed:
         raise RaceFailed("every variant failed while it was raced: nothing is left to compare")
+
+
+def suite_facts(suite: Suite | None) -> tuple[tuple[str, str], ...]:
+    """Where workloads were taken from, and how they differ from what was published."""
+    if suite is None:
+        return ()
+    place = f"version {suite.version}" if suite.path is None else f"folder {suite.path}"
+    scale = "as published"
+    if suite.scale != 1:
+        values = "too" if suite.scale_values else "as published"
+        scale = (
+            f"key spaces, preloads and fixed numbers of requests times {suite.scale:g}, "
+            f"sizes of values {values}"
+        )
+    return (
+        ("suite", f"{suite.kind}, {place}"),
+        ("suite scale", scale),
+        ("suite load", "one thread of ensign's own generator holds all connections"),
+    )
+
+
+def suite_findings(suite: Suite | None) -> tuple[Finding, ...]:
+    """The same as a note in every report."""
+    said = "; ".join(f"{name.replace('suite ', '')}: {text}" for name, text in suite_facts(suite))
+    return (PUBLISHED_SUITE.found(said),) if said else ()
