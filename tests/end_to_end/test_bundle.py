@@ -44,8 +44,8 @@ def test_every_number_comes_from_the_raw_trials(ensign: Ensign, measured: Path) 
     with zipfile.ZipFile(ensign.folder / "study.bundle.zip") as archive:
         names = archive.namelist()
     kinds = {Path(name).suffix for name in names}
-    assert kinds == {".json", ".toml", ".parquet"}
-    assert sum(name.endswith(".parquet") for name in names) == 6
+    assert kinds == {".json", ".toml", ".gz"}
+    assert sum(name.endswith(".csv.gz") for name in names) == 6
     assert "study.lock.json" in names
     assert not any("report" in name for name in names)
     assert measured.exists()

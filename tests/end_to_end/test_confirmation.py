@@ -21,7 +21,7 @@ CONFIRM = ("rounds = 3", "rounds = 3\nconfirm = { finalists = 1, rounds = 5 }")
 
 
 def trials(folder: Path, phase: str) -> set[Path]:
-    found = set(folder.glob(".ensign/small/trials/*/*.parquet"))
+    found = set(folder.glob(".ensign/small/trials/*/*.csv.gz"))
     confirming = {path for path in found if path.parent.name.startswith("confirm-")}
     return confirming if phase == "confirming" else found - confirming
 

@@ -28,7 +28,7 @@ def test_rounds_take_turns_with_relinks(ensign: Ensign) -> None:
     assert said["layouts"]["unable"] == []  # type: ignore[index]
     assert "These flags, layouts as sampled" in str(said["text"])
     assert {row["executions"] for row in said["workloads"]} == {2}  # type: ignore[attr-defined]
-    assert len(list(ensign.folder.glob(".ensign/*/trials/*/*.parquet"))) == 6
+    assert len(list(ensign.folder.glob(".ensign/*/trials/*/*.csv.gz"))) == 6
 
 
 def test_the_spread_of_the_baseline_is_measured_apart(ensign: Ensign) -> None:
@@ -41,4 +41,4 @@ def test_the_spread_of_the_baseline_is_measured_apart(ensign: Ensign) -> None:
     )
     assert "only the baseline was relinked" in str(said["text"])
     assert {row["executions"] for row in said["workloads"]} == {3}  # type: ignore[attr-defined]
-    assert len(list(ensign.folder.glob(".ensign/*/trials/*/*.parquet"))) == 6 + 6
+    assert len(list(ensign.folder.glob(".ensign/*/trials/*/*.csv.gz"))) == 6 + 6

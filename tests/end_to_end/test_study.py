@@ -22,7 +22,7 @@ def results(ensign: Ensign, *options: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def trials(folder: Path) -> set[str]:
-    return {str(path.relative_to(folder)) for path in folder.glob(".ensign/*/trials/*/*.parquet")}
+    return {str(path.relative_to(folder)) for path in folder.glob(".ensign/*/trials/*/*.csv.gz")}
 
 
 def test_a_study_from_source_to_report(ensign: Ensign) -> None:
@@ -175,7 +175,7 @@ def test_a_damaged_trial_is_named_and_raced_again(
 ) -> None:
     path = measured.parent / min(trials(measured.parent))
     path.write_bytes(path.read_bytes()[:100])
-    (path.parent / ".0000-short.parquet.0123456789ab.part").write_bytes(b"half")
+    (path.parent / ".0000-short.csv.gz.0123456789ab.part").write_bytes(b"half")
     assert path.name in complaint("report study.toml")
     path.unlink()
     done = ensign("run", "study.toml")

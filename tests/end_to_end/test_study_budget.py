@@ -12,7 +12,7 @@ from end_to_end.small_study import BATCH, SERVER, write_study
 
 
 def trials(ensign: Ensign) -> int:
-    return len(list(ensign.folder.glob(".ensign/small/trials/*/*.parquet")))
+    return len(list(ensign.folder.glob(".ensign/small/trials/*/*.csv.gz")))
 
 
 def test_without_rounds_a_study_races_as_many_as_fit_and_no_more_later(ensign: Ensign) -> None:

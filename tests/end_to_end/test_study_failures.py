@@ -113,7 +113,7 @@ def test_a_variant_that_fails_is_out(
     runs = (ensign.folder / "count").read_text()
     again = ensign("run", "study.toml")
     assert again.status == 0, again.err
-    next(ensign.folder.glob(".ensign/small/trials/*/0002-long.parquet")).unlink()
+    next(ensign.folder.glob(".ensign/small/trials/*/0002-long.csv.gz")).unlink()
     more = ensign("run", "study.toml")
     assert more.status == 0, more.err
     assert_out(ensign, *words)

@@ -179,7 +179,7 @@ def test_a_full_disk_loses_nothing(ensign: Ensign) -> None:
     script = """
         set -e
         mount -t tmpfs -o size=20m tmpfs .ensign
-        trials() { find .ensign -name '*.parquet' | wc -l; }
+        trials() { find .ensign -name '*.csv.gz' | wc -l; }
         { "$@" run study.toml --workload short > first.out 2>&1 || echo $? > first.status; } &
         while kill -0 $! && [ $(trials) -lt 2 ]; do sleep 0.01; done
         ! cat /dev/zero > .ensign/filler
@@ -188,7 +188,7 @@ def test_a_full_disk_loses_nothing(ensign: Ensign) -> None:
         trials > first.trials
         find .ensign -name '*.part' > first.parts
         "$@" run study.toml --workload short > second.out 2>&1
-        find .ensign -name '*.parquet' | wc -l > second.trials
+        find .ensign -name '*.csv.gz' | wc -l > second.trials
     """
     done = subprocess.run(
         ["unshare", "-m", "sh", "-c", script, "sh", *ensign.command],

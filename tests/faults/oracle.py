@@ -27,7 +27,7 @@ Trials = dict[str, tuple[int, str]]
 
 def stored_trials(folder: Path) -> Trials:
     """The trials that a study has, each with the time and hash of its file."""
-    found = folder.glob(".ensign/*/trials/*/*.parquet")
+    found = folder.glob(".ensign/*/trials/*/*.csv.gz")
     return {
         str(path.relative_to(folder)): (
             path.stat().st_mtime_ns,

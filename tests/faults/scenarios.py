@@ -99,7 +99,7 @@ def claims(result: Json) -> list[str]:
 
 def _of_study(folder: Path) -> Json:
     result = json.loads((folder / "results.json").read_text())
-    trials = sorted(path.name for path in folder.glob(".ensign/small/trials/*/*.parquet"))
+    trials = sorted(path.name for path in folder.glob(".ensign/small/trials/*/*.csv.gz"))
     builds = {
         each["variant"]: (_BUILT.get(each["status"]), each["check"], each["loadable_sha256"])
         for each in result["builds"]

@@ -22,9 +22,10 @@ from pathlib import Path
 
 from end_to_end.small_study import BATCH, write_study
 from ensign.store.bundle import pack
-from ensign.store.trial_file import from_bytes, slices_of, to_bytes
+from ensign.store.trial_file import from_bytes, to_bytes
 from fuzz.check import CORPUS
 from fuzz.seed_texts import texts
+from trial_slices import slices_of
 
 SOURCE = '#include <stdio.h>\nint shared(int n) { return printf("%d", n); }\n'
 MAIN = "int shared(int);\nint main(void) { return shared(3); }\n"
@@ -131,7 +132,7 @@ def studies() -> Iterator[tuple[str, str, bytes]]:
         for each, data in members.items():
             if each.endswith("study.json"):
                 yield "record", "seed-1", data
-            elif each.endswith("0000-long.parquet"):
+            elif each.endswith("0000-long.csv.gz"):
                 yield "trial", "seed-1", data
         with zipfile.ZipFile(folder / "compared.zip") as archive:
             compared = _bare(archive.read("comparison.json"), folder)
@@ -144,7 +145,7 @@ def studies() -> Iterator[tuple[str, str, bytes]]:
 
 
 def _bare(data: bytes, folder: Path) -> bytes:
-    if data[:4] == b"PAR1":
+    if data[:2] == b"\x1f\x8b":
         return to_bytes(replace(from_bytes(data), slices=slices_of(data)[:12], findings=()))
     data = data.replace(str(folder).encode(), b"/study")
     if data[:1] != b"{":

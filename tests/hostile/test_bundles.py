@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import resource
@@ -10,12 +11,12 @@ import struct
 import subprocess
 import tracemalloc
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from end_to_end.conftest import Done, Ensign, ensign, finished, measured
@@ -159,7 +160,7 @@ def test_a_figure_that_does_not_follow_from_the_trials(ensign: Ensign) -> None:
 @pytest.mark.usefixtures("measured")
 def test_a_trial_that_was_changed(ensign: Ensign) -> None:
     store = ensign.folder / ".ensign" / "small"
-    trial = min(store.glob("trials/*/*.parquet"))
+    trial = min(store.glob("trials/*/*.csv.gz"))
     read = from_bytes(trial.read_bytes())
     better = tuple(replace(each, cpu_ns=each.cpu_ns // 2) for each in read.variants)
     trial.write_bytes(to_bytes(replace(read, variants=(read.variants[0], *better[1:]))))
@@ -169,10 +170,10 @@ def test_a_trial_that_was_changed(ensign: Ensign) -> None:
     assert "it says" in done.out
     refused = complained(ensign("bundle", "study.toml"))
     assert "is not the trial that was raced" in refused
-    trial.with_name("0007-short.parquet").write_bytes(to_bytes(read))
+    trial.with_name("0007-short.csv.gz").write_bytes(to_bytes(read))
     again = ensign("report", "study.toml", "--verify")
-    assert "'0007-short.parquet' was not raced here" in again.out
-    assert "'0007-short.parquet' is the trial '0000-" in again.out
+    assert "'0007-short.csv.gz' was not raced here" in again.out
+    assert "'0007-short.csv.gz' is the trial '0000-" in again.out
     shutil.rmtree(store)
     assert "nothing of study.toml" in complained(ensign("report", "study.toml", "--verify"))
 
@@ -335,29 +336,31 @@ def test_a_trial_that_no_race_has(changes: dict[str, object], said: str) -> None
     assert str(caught.value).isprintable()
 
 
-def parquet(columns: dict[str, list[object]], header: str) -> bytes:
-    buffer = io.BytesIO()
-    pl.DataFrame(columns).write_parquet(buffer, metadata={"ensign": header})
-    return buffer.getvalue()
+def trial_file(header: str, table: bytes = b"variant\nx\n") -> bytes:
+    return gzip.compress(header.encode() + b"\n" + table)
 
 
-@pytest.mark.parametrize("header", ["{", "[" * 100_000, "{}", "[]", '{"schema": 2}', '"x"'])
-def test_a_parquet_file_of_something_else(header: str) -> None:
+@pytest.mark.parametrize("header", ["{", "[" * 100_000, "{}", "[]", '{"schema": 3}', '"x"'])
+def test_a_trial_file_of_something_else(header: str) -> None:
     with pytest.raises(InputError, match="not a trial"):
-        from_bytes(parquet({"a": [1]}, header))
+        from_bytes(trial_file(header))
 
 
-def test_columns_of_a_parquet_file_are_not_read_however_many_rows_they_claim() -> None:
-    header = pl.read_parquet_metadata(io.BytesIO(to_bytes(a_trial())))["ensign"]
-    assert from_bytes(parquet({"variant": ["x"], "a": [1]}, header)).slices == ()
-    buffer = io.BytesIO()
-    bomb = pl.DataFrame({"variant": ["x"]}).select(pl.all().repeat_by(6_000_000).explode())
-    bomb.write_parquet(buffer, metadata={"ensign": header})
-    del bomb
-    assert len(buffer.getvalue()) < 1 << 20
+def test_slices_are_not_kept_however_many_there_are() -> None:
+    data = to_bytes(a_trial())
+    header = gzip.decompress(data).decode().partition("\n")[0]
+    many = trial_file(header, b"x,1,1,1,1,False,\n" * 10_000_000)
+    assert len(many) < 1 << 20
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert from_bytes(buffer.getvalue()).variants == from_bytes(to_bytes(a_trial())).variants
+    assert from_bytes(many).variants == from_bytes(data).variants
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
+
+
+def test_a_file_that_unpacks_to_more_than_any_trial_has() -> None:
+    step = zlib.compressobj(wbits=31)
+    data = [step.compress(bytes(1 << 20)) for _ in range(300)]
+    with pytest.raises(InputError, match="larger than any trial"):
+        from_bytes(b"".join([*data, step.flush()]))
 
 
 def test_a_results_folder_of_a_stranger(tmp_path: Path) -> None:
@@ -367,11 +370,11 @@ def test_a_results_folder_of_a_stranger(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="is damaged"):
             folder.read_json("study")
     (tmp_path / "trials/k").mkdir(parents=True)
-    (tmp_path / "trials/k/x.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
+    (tmp_path / "trials/k/x.csv.gz").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
     assert folder.done("k") == frozenset()
     with pytest.raises(InputError, match="not a trial"):
         folder.trials("k")
-    with (tmp_path / "trials/k/x.parquet").open("wb") as file:
+    with (tmp_path / "trials/k/x.csv.gz").open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(InputError, match="no trial is larger"):
         folder.trials("k")

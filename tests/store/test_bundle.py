@@ -16,7 +16,7 @@ from ensign.store.bundle import BundleLimits, is_bundle, pack, unpack
 MEMBERS = {
     "s.toml": b'name = "s"\n',
     ".ensign/s/study.json": b"{}\n" * 50,
-    ".ensign/s/trials/k/0000-a.parquet": bytes(range(256)),
+    ".ensign/s/trials/k/0000-a.csv.gz": bytes(range(256)),
 }
 
 

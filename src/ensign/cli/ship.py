@@ -58,7 +58,7 @@ def ship(  # noqa: PLR0913  # one parameter per option of the command line
     Exit status: 0 done, 1 the change lacks an effect that was measured, 2 wrong input or nothing
     to ship, 3 the project does not build with the change, 4 interrupted.
     """
-    from ensign.cli import ship_run  # noqa: PLC0415  # numpy and polars load with it
+    from ensign.cli import ship_run  # noqa: PLC0415  # numpy loads with it
 
     wish = ship_run.ShipWish(
         variant, tuple(host or ()), tuple(despite or ()), tuple(compiler or ()), update_lock

@@ -1,4 +1,4 @@
-"""What `ship` does; imported late, numpy and polars come with it."""
+"""What `ship` does; imported late, numpy comes with it."""
 
 from __future__ import annotations
 

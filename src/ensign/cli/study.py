@@ -41,7 +41,7 @@ def plan(study: StudyPath, *, workload: Workloads = None) -> None:
 
     Nothing of the study's own is run: compilers in its folders are named, and not tried.
     """
-    from ensign.cli import study_run  # noqa: PLC0415  # numpy and polars load with it
+    from ensign.cli import study_run  # noqa: PLC0415  # numpy loads with it
 
     study_run.plan(study, workload or [])
 

@@ -1,4 +1,4 @@
-"""What `plan`, `run`, `report` and `clean` do; imported late, numpy and polars come with it."""
+"""What `plan`, `run`, `report` and `clean` do; imported late, numpy comes with it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The results folder beside a study: one immutable Parquet file per trial, plans, facts."""
+"""The results folder beside a study: one immutable file per trial, plans, facts."""

@@ -23,6 +23,7 @@ from ensign.host.regular_file import open_sized, read_regular
 from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.model.units import format_size
+from ensign.store.trial_file import SUFFIX as TRIAL
 
 SCHEMA = 2
 SUFFIX = ".zip"
@@ -32,7 +33,6 @@ _START = b"PK\x03\x04"
 _TIME = (1980, 1, 1, 0, 0, 0)
 _FILE_MODE = 0o100644
 _UNIX = 3
-_COMPRESSED = (".parquet",)
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _MANIFEST_LIMIT_BYTES = 64 << 20
 _SIGNATURE_LIMIT_BYTES = 64 << 10
@@ -106,7 +106,7 @@ def pack(
         for name, data in [*first.items(), *sorted(members.items())]:
             info = zipfile.ZipInfo(name, _TIME)
             info.create_system, info.external_attr = _UNIX, _FILE_MODE << 16
-            stored = name.endswith(_COMPRESSED)
+            stored = name.endswith(TRIAL)
             info.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
             archive.writestr(info, data)
     return buffer.getvalue()

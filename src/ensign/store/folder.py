@@ -17,7 +17,7 @@ from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.model.trials import Trial
 from ensign.model.units import format_size
-from ensign.store.trial_file import from_bytes, to_bytes
+from ensign.store.trial_file import SUFFIX, from_bytes, to_bytes
 
 Json = Mapping[str, object]
 _LARGEST_TRIAL_BYTES = 256 << 20
@@ -78,7 +78,7 @@ class StudyFolder:
 
     def write_trial(self, plan: str, trial: Trial) -> Path:
         """Writes a trial of that plan: to a temporary name, synced, renamed."""
-        path = self._trials(plan) / f"{trial.round_index:04d}-{trial.workload}.parquet"
+        path = self._trials(plan) / trial_name(trial)
         data = to_bytes(trial)
         # Before the trial: one that is there has a hash, whenever this process is killed.
         TrialHashes(self._hashes(plan)).add(path.name, data)
@@ -91,7 +91,8 @@ class StudyFolder:
 
     def done(self, plan: str) -> frozenset[tuple[int, str]]:
         """Round and workload of the trials that are there."""
-        names = (path.stem.partition("-") for path in self._trials(plan).glob("*.parquet"))
+        files = self.trial_files(plan)
+        names = (path.name.removesuffix(SUFFIX).partition("-") for path in files)
         return frozenset(
             (int(round_index), workload)
             for round_index, _, workload in names
@@ -117,17 +118,22 @@ class StudyFolder:
 
     def plans(self, prefix: str) -> frozenset[str]:
         """Names of the plans that have trials and begin like that."""
-        return frozenset(path.parent.name for path in self.root.glob(f"trials/{prefix}*/*.parquet"))
+        return frozenset(path.parent.name for path in self.root.glob(f"trials/{prefix}*/*{SUFFIX}"))
 
     def trial_files(self, plan: str) -> tuple[Path, ...]:
         """The files of all trials of that plan, as stored."""
-        return tuple(sorted(self._trials(plan).glob("*.parquet")))
+        return tuple(sorted(self._trials(plan).glob(f"*{SUFFIX}")))
 
     def _trials(self, plan: str) -> Path:
         return self.root / "trials" / plan
 
     def _hashes(self, plan: str) -> Path:
         return self.root / "trials" / f"{plan}.sha256"
+
+
+def trial_name(trial: Trial) -> str:
+    """What its file is called."""
+    return f"{trial.round_index:04d}-{trial.workload}{SUFFIX}"
 
 
 def _require_small(data: bytes) -> None:

@@ -1,16 +1,19 @@
-"""A trial as the bytes of a Parquet file, and back. Pure.
+"""A trial as the bytes of a file, and back. Pure.
 
-Columns are the slices; everything else is one JSON text in the file's metadata, so that a file
-can be copied, merged and read alone, also with other tools.
+The file is compressed text (gzip): the first line is one JSON text with everything but the slices,
+what follows is a CSV table of these. So it can be copied, merged and read alone, also with other
+tools: `pandas.read_csv(path, skiprows=1)`, `read_csv('*.csv.gz', skip=1)` of DuckDB.
 """
 
 from __future__ import annotations
 
+import csv
+import gzip
 import io
 import json
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -20,9 +23,13 @@ from ensign.model.quoting import quoted
 from ensign.model.trials import SliceRecord, Trial
 from ensign.model.validation import first_error
 
-SCHEMA = 2
-_KEY = "ensign"
+SUFFIX = ".csv.gz"
+SCHEMA = 3
 _TRIAL = TypeAdapter(Trial)
+_COLUMNS = tuple(each.name for each in fields(SliceRecord))
+_GZIP = 31  # of zlib: a gzip header, the largest window
+_STEP_BYTES = 1 << 16
+_LARGEST_BYTES = 256 << 20
 MOST_ROUNDS = 1_000_000  # more than anybody races; what is as long as that fits into memory
 _LARGEST = 2.0**63
 _LONGEST_NAME = 300
@@ -30,40 +37,24 @@ _SHOWN = 200
 
 
 def to_bytes(trial: Trial) -> bytes:
-    """The Parquet file of a trial."""
-    import polars as pl  # noqa: PLC0415  # takes a tenth of a second; most commands need no trials
-
-    columns = {
-        "variant": pl.Categorical,
-        "start_ns": pl.Int64,
-        "wall_ns": pl.Int64,
-        "cpu_ns": pl.Int64,
-        "load_cpu_ns": pl.Int64,
-        "filler": pl.Boolean,
-        "cpu_wait_ns": pl.Int64,
-    }
-    values = {column: [getattr(part, column) for part in trial.slices] for column in columns}
+    """The file of a trial; equal trials give equal bytes."""
     variants = tuple(replace(variant, mapped=()) for variant in trial.variants)
     said = _TRIAL.dump_python(replace(trial, variants=variants, slices=()), mode="json")
-    header = json.dumps({"schema": SCHEMA, "trial": said})
-    buffer = io.BytesIO()
-    pl.DataFrame(values, schema=columns).write_parquet(buffer, metadata={_KEY: header})
-    return buffer.getvalue()
+    text = io.StringIO()
+    text.write(json.dumps({"schema": SCHEMA, "trial": said}) + "\n")
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(_COLUMNS)
+    table.writerows([getattr(each, name) for name in _COLUMNS] for each in trial.slices)
+    return gzip.compress(text.getvalue().encode(), mtime=0)
 
 
 def from_bytes(data: bytes) -> Trial:
-    """The trial of a Parquet file, without its slices. InputError where it is none.
+    """The trial of a file, without its slices. InputError where it is none.
 
-    Files may be a stranger's: nothing in it is believed before it was looked at. Polars has no
-    defense against damaged columns (it panics, or takes whatever memory they claim): nothing of
-    these is read; all that is needed is metadata.
+    Files may be a stranger's: nothing in it is believed before it was looked at.
     """
-    import polars as pl  # noqa: PLC0415
-
-    with _parquet_errors(pl.exceptions.PanicException):
-        text = pl.read_parquet_metadata(io.BytesIO(data))[_KEY]
     try:
-        header = read_json(text)
+        header = read_json(_header(data))
         if header["schema"] != SCHEMA:
             schema = quoted(header["schema"])[:_SHOWN]
             raise InputError(f"a trial of schema {schema}; this ensign reads {SCHEMA}")
@@ -71,26 +62,37 @@ def from_bytes(data: bytes) -> Trial:
         require_plausible(trial)
     except ValidationError as error:
         raise InputError(f"not a trial of ensign: {first_error(error)}") from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, zlib.error) as error:
         raise InputError(f"not a trial of ensign: {_first_line(error)}") from None
     return trial
 
 
-def slices_of(data: bytes) -> tuple[SliceRecord, ...]:
-    """The slices in a Parquet file that this ensign wrote."""
-    import polars as pl  # noqa: PLC0415
+def _header(data: bytes) -> bytes:
+    """The first line of the text. ValueError where it is cut off, longer than any, or damaged.
 
-    frame = pl.read_parquet(io.BytesIO(data)).with_columns(pl.col("variant").cast(pl.String))
-    return tuple(SliceRecord(*row) for row in frame.iter_rows())
+    The slices are unpacked piece by piece, which shows whether they are whole, and not kept.
+    """
+    line, ended = bytearray(), False
+    unpacked_bytes = 0
+    for part in _unpacked(data):
+        unpacked_bytes += len(part)
+        if unpacked_bytes > _LARGEST_BYTES:
+            raise ValueError("it is larger than any trial")
+        if not ended:
+            begun, newline, _ = part.partition(b"\n")
+            line += begun
+            ended = bool(newline)
+    return bytes(line)
 
 
-@contextmanager
-def _parquet_errors(panic: type[BaseException]) -> Iterator[None]:
-    """The one place that knows what polars raises at bytes that are no Parquet file."""
-    try:
-        yield
-    except (Exception, panic) as error:  # noqa: BLE001  # see above
-        raise InputError(f"not a trial of ensign: {_first_line(error)}") from None
+def _unpacked(data: bytes) -> Iterator[bytes]:
+    unpacking = zlib.decompressobj(_GZIP)
+    while not unpacking.eof:
+        part = unpacking.decompress(data, _STEP_BYTES)
+        data = unpacking.unconsumed_tail
+        if not part and not data and not unpacking.eof:
+            raise ValueError("it is cut off")
+        yield part
 
 
 def _first_line(error: BaseException) -> str:

@@ -15,7 +15,7 @@ from ensign.lab.study_file import StudyFile
 from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.model.results import Result
-from ensign.store.folder import StudyFolder
+from ensign.store.folder import StudyFolder, trial_name
 
 
 def keep_figures(folder: StudyFolder, result: Result) -> None:
@@ -87,8 +87,8 @@ def _unplanned(folder: StudyFolder, record: Record, workloads: set[str]) -> Iter
         rounds[confirming.key] = confirming.rounds_planned
     for key in raced_keys(folder, record):
         for path, trial in folder.named_trials(key):
-            called = f"{trial.round_index:04d}-{trial.workload}"
-            if path.stem != called or trial.workload not in workloads:
+            called = trial_name(trial)
+            if path.name != called or trial.workload not in workloads:
                 yield f"{quoted(path.name)} is the trial {quoted(called)}"
             if key in rounds and trial.round_index >= rounds[key]:
                 yield f"{quoted(path.name)} is no trial of the {rounds[key]} planned rounds"
