@@ -18,20 +18,12 @@ from pathlib import Path
 from typing import Any
 
 _SUBREAPER = 36
-_CHART = (
-    '<svg xmlns="http://www.w3.org/2000/svg" version="1.1" width="9" height="9" '
-    'viewBox="0 0 9 9"></svg>'
-)
 
 
 def load() -> None:
     """Everything of ensign, and the libraries that it imports late."""
-    import vl_convert  # noqa: PLC0415
-
     import ensign  # noqa: PLC0415
 
-    # Drawing a chart asks nothing of the system, and takes longer than all else.
-    vl_convert.vegalite_to_svg = lambda *_, **__: _CHART
     for module in pkgutil.walk_packages(ensign.__path__, "ensign."):
         importlib.import_module(module.name)
 

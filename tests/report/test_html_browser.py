@@ -42,10 +42,10 @@ addEventListener("load", () => {{
   const covered = [];
   for (const svg of page.querySelectorAll(".chart svg")) {{
     if (!svg.getClientRects().length) continue;
-    const words = [...new Map([...svg.querySelectorAll(".mark-text.role-mark text")]
+    const words = [...new Map([...svg.querySelectorAll("text.said")]
       .filter((text) => text.textContent.trim() && !/^\\d+$/.test(text.textContent))
       .map((text) => [text.textContent + text.getBoundingClientRect().top, text])).values()];
-    const bars = [...svg.querySelectorAll(".mark-rect.role-mark path")]
+    const bars = [...svg.querySelectorAll("rect.bar")]
       .map((bar) => bar.getBoundingClientRect())
       .filter((box) => box.height > 3 && box.height < 30 && box.width > 0);
     for (const [index, text] of words.entries()) {{
@@ -71,7 +71,7 @@ addEventListener("load", () => {{
         !box.getAttribute("aria-label") || box.tabIndex !== 0),
     ].map((element) => element.outerHTML.slice(0, 200)),
     covered,
-    charts: page.querySelectorAll(".chart svg .mark-text.role-mark text").length,
+    charts: page.querySelectorAll(".chart svg text.said").length,
     scrolls: [...page.querySelectorAll(".wide-scroll")].filter((box) =>
       box.scrollWidth > box.clientWidth).length,
     point: page.querySelector(".chart [fill='#0b5fa5']")

@@ -10,28 +10,27 @@ from markupsafe import Markup
 from ensign.model.comparisons import Direction
 from ensign.report import palette
 from ensign.report.drawing import (
-    BY_ROW,
     LETTER,
+    Canvas,
     Frame,
-    Spec,
-    axis,
-    color,
-    drawn,
-    marks,
-    name,
-    number,
-    scale,
-    texts,
+    Scale,
+    Type,
+    axis_above,
+    row_texts,
 )
+from ensign.report.palette import Colour
 from ensign.report.plot import axis_range
 from ensign.report.view import Row, VariantWorkloads
 from ensign.report.words import Span, percent
 
 _TONES = {
-    Direction.FASTER: palette.FASTER.light,
-    Direction.SLOWER: palette.SLOWER.light,
-    Direction.UNCLEAR: palette.UNCLEAR.light,
+    Direction.FASTER: palette.FASTER,
+    Direction.SLOWER: palette.SLOWER,
+    Direction.UNCLEAR: palette.UNCLEAR,
 }
+
+
+_BAR, _DOT = 13, 3.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class Backdrop:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """One stacked bar; `below` is a thinner second one, of the same colours.
+    """One stacked bar; `below` is a thinner second one, of the same colors.
 
     `said` is its text alternative, where the counts alone do not say what they are.
     """
@@ -59,42 +58,28 @@ class Stack:
 
 def intervals(rows: Sequence[Row], margin: float | None, frame: Frame, title: str) -> Markup:
     """Speedups with intervals on one axis; hollow marks where no difference is shown."""
-    domain = axis_range([row.span for row in rows])
-    data = _interval_data(rows, domain, frame)
-    mark = {
-        "type": "point",
-        "filled": True,
-        "size": 80,
-        "opacity": 1,
-        "strokeWidth": 2.5,
-        "yOffset": frame.drop,
-    }
-    tones = {"fill": color("inside"), "stroke": color("tone")}
-    layers = [
-        *_backdrop(Backdrop(margin), domain),
-        *_whiskers(data, _along("low", domain, frame), color("tone"), frame, 3.5),
-        marks(data, mark, "datum.bounded", x=number("point"), y=BY_ROW, **tones),
-        *texts(data, frame),
-    ]
-    return drawn({"layer": layers}, frame, len(rows), (title, _said(rows)))
+    chart = _RowsChart.begun([row.span for row in rows], len(rows), frame, Backdrop(margin))
+    for index, row in enumerate(rows):
+        tone, inside = _tones(row)
+        chart.whisker(index, row.span, tone, 3.5)
+        if row.span.is_finite:
+            place = (chart.scale(row.span.point), chart.middle(index))
+            chart.canvas.dot(place, 5, inside, tone, 2.5)
+    return chart.drawn([(row.label, row.interval) for row in rows], (title, _said(rows)))
 
 
 def bars(rows: Sequence[Row], backdrop: Backdrop, frame: Frame, title: str) -> Markup:
     """Speedups as bars from the baseline, with intervals; hollow where no difference is shown."""
-    spans = [row.span for row in rows]
-    domain = axis_range([*spans, *filter(None, (backdrop.twin, backdrop.layouts))])
-    data = _interval_data(rows, domain, frame)
-    mark = {"type": "bar", "height": 13, "strokeWidth": 1.5, "yOffset": frame.drop}
-    ends = {"x": _along("zero", domain, frame), "x2": {"field": "point"}}
-    tones = {"fill": color("inside"), "stroke": color("tone")}
-    ink = {"value": palette.INK.light}
-    layers = [
-        *_backdrop(backdrop, domain),
-        marks(data, mark, "datum.bounded", y=BY_ROW, **ends, **tones),
-        *_whiskers(data, _along("low", domain, frame), ink, frame, 1.75),
-        *texts(data, frame),
-    ]
-    return drawn({"layer": layers}, frame, len(rows), (title, _said(rows)))
+    spans = [*(row.span for row in rows), *filter(None, (backdrop.twin, backdrop.layouts))]
+    chart = _RowsChart.begun(spans, len(rows), frame, backdrop)
+    for index, row in enumerate(rows):
+        tone, inside = _tones(row)
+        if row.span.is_finite:
+            start, end = sorted((chart.scale(0), chart.scale(row.span.point)))
+            corner = (start, chart.middle(index) - _BAR / 2)
+            chart.canvas.box(corner, (end - start, _BAR), inside, tone, kind="bar")
+        chart.whisker(index, row.span, palette.INK, 1.75)
+    return chart.drawn([(row.label, row.interval) for row in rows], (title, _said(rows)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,65 +96,38 @@ class Dots:
 def dots(rows: Sequence[Dots], margin: float | None, frame: Frame, title: str) -> Markup:
     """Every relink as a dot, and below them the mean with its interval."""
     means = [row.mean for row in rows if row.mean is not None]
-    domain = axis_range([*means, *(Span(x, x, x) for row in rows for x in row.speedups)])
-    names = [
-        {"row": str(index), "label": frame.name(row.label), "value": row.value}
-        for index, row in enumerate(rows)
-    ]
-    places: list[dict[str, object]] = [
-        {"row": str(index), "point": x, "tone": _TONES[row.direction]}
-        for index, row in enumerate(rows)
-        for x in row.speedups
-    ]
-    ends = [
-        {
-            "row": str(index),
-            "low": max(row.mean.low, domain[0]),
-            "high": min(row.mean.high, domain[1]),
-            "point": row.mean.point,
-            "bounded": row.mean.is_finite,
-            "tone": palette.INK.light,
-        }
-        for index, row in enumerate(rows)
-        if row.mean is not None
-    ]
-    dot = {"type": "point", "filled": True, "size": 40, "opacity": 0.5, "yOffset": frame.drop - 4}
-    tick = {"type": "point", "filled": True, "size": 40, "opacity": 1, "yOffset": frame.drop + 6}
-    below = Frame(frame.width, frame.left, frame.right, frame.step, frame.lower + 6)
-    tones = {"fill": color("tone"), "stroke": color("tone")}
-    layers = [
-        *_backdrop(Backdrop(margin), domain),
-        marks(places, dot, x=_along("point", domain, frame), y=BY_ROW, **tones),
-        *_whiskers(ends, _along("low", domain, frame), color("tone"), below, 2),
-        marks(ends, tick, "datum.bounded", x=number("point"), y=BY_ROW, **tones),
-        *texts(names, frame),
-    ]
+    spans = [*means, *(Span(x, x, x) for row in rows for x in row.speedups)]
+    chart = _RowsChart.begun(spans, len(rows), frame, Backdrop(margin))
+    for index, row in enumerate(rows):
+        tone, y = _TONES[row.direction], chart.middle(index)
+        for speedup in row.speedups:
+            chart.canvas.dot((chart.scale(speedup), y - 4), _DOT, tone, tone, opacity=0.5)
+        if row.mean is not None:
+            chart.whisker(index, row.mean, palette.INK, 2, lower=6)
+            if row.mean.is_finite:
+                ink = (palette.INK, palette.INK)
+                chart.canvas.dot((chart.scale(row.mean.point), y + 6), _DOT, *ink)
     said = "; ".join(
         f"{row.label}: {len(row.speedups)} from {percent(min(row.speedups))} to "
         f"{percent(max(row.speedups))}"
         for row in rows
     )
-    return drawn({"layer": layers}, frame, len(rows), (title, said))
+    return chart.drawn([(row.label, row.value) for row in rows], (title, said))
 
 
 def stacks(rows: Sequence[Stack], frame: Frame, title: str) -> Markup:
-    """Counts as stacked bars, in the colours of the bands, from the worst to the best."""
-    labels = [
-        {
-            "row": str(index),
-            "label": frame.name(one.label),
-            "value": "" if frame.is_narrow else one.value,
-        }
-        for index, one in enumerate(rows)
-    ]
+    """Counts as stacked bars, in the colors of the bands, from the worst to the best."""
+    canvas = Canvas(frame, len(rows) * frame.step, top=8)
     has_second = any(one.below for one in rows)
     drop = frame.drop - (4 if has_second and not frame.is_narrow else 0)
-    layers = _stacked([one.counts for one in rows], frame, 19, drop)
-    if has_second:
-        layers += _stacked([one.below for one in rows], frame, 6, drop + 14, with_counts=False)
-    layers += texts(labels, frame)
+    for index, one in enumerate(rows):
+        middle = (index + 0.5) * frame.step + drop
+        _stacked(canvas, one.counts, middle, 19)
+        if one.below:
+            _stacked(canvas, one.below, middle + 14, 6, with_counts=False)
+    row_texts(canvas, [(one.label, "" if frame.is_narrow else one.value) for one in rows])
     said = "; ".join(f"{one.label}: {one.said or _counts(one)}" for one in rows)
-    return drawn({"layer": layers}, frame, len(rows), (title, said), top=8)
+    return canvas.drawn((title, said))
 
 
 def stacks_of(variants: Sequence[VariantWorkloads]) -> tuple[Stack, ...]:
@@ -185,134 +143,81 @@ def _counts(one: Stack) -> str:
     return f"{said} (by the minimum {', '.join(map(str, one.below))})" if one.below else said
 
 
-def _along(field: str, domain: tuple[float, float], frame: Frame) -> Spec:
-    return number(field, scale=scale(*domain), axis=axis(*domain, frame))
+@dataclass(frozen=True, slots=True)
+class _RowsChart:
+    """Rows of speedups on one axis."""
+
+    canvas: Canvas
+    scale: Scale
+
+    @staticmethod
+    def begun(spans: Sequence[Span], rows: int, frame: Frame, backdrop: Backdrop) -> _RowsChart:
+        """The axis, and what the rows are seen against."""
+        canvas = Canvas(frame, rows * frame.step)
+        chart = _RowsChart(canvas, Scale(*axis_range(spans), frame.plot))
+        axis_above(canvas, chart.scale)
+        chart.against(backdrop)
+        return chart
+
+    def middle(self, row: int) -> float:
+        """Where the marks of a row stand."""
+        return (row + 0.5) * self.canvas.frame.step + self.canvas.frame.drop
+
+    def against(self, backdrop: Backdrop) -> None:
+        """Margin and twin as areas, layouts as dashed lines, the baseline as a line."""
+        if backdrop.margin is not None:
+            self._area(1 / (1 + backdrop.margin) - 1, backdrop.margin, palette.MARGIN)
+        if backdrop.twin is not None and backdrop.twin.is_finite:
+            self._area(backdrop.twin.low, backdrop.twin.high, palette.GRID)
+        if backdrop.layouts is not None:
+            for end in (backdrop.layouts.low, backdrop.layouts.high):
+                self._upright(end, palette.MUTED, dash="4 4")
+        self._upright(0, palette.INK)
+
+    def whisker(self, row: int, span: Span, tone: Colour, width: float, lower: float = 0) -> None:
+        """An interval; dotted where an end is not known."""
+        y = self.middle(row) + lower
+        ends = ((self.scale(span.low), y), (self.scale(span.high), y))
+        if span.is_finite:
+            self.canvas.line(*ends, tone, width, round_ends=True)
+        else:
+            self.canvas.line(*ends, tone, 1.5, dash="2 4")
+
+    def drawn(self, texts: Sequence[tuple[str, str]], words: tuple[str, str]) -> Markup:
+        """With label and value of each row."""
+        row_texts(self.canvas, texts)
+        return self.canvas.drawn(words)
+
+    def _area(self, low: float, high: float, color: Colour) -> None:
+        start, end = self.scale(low), self.scale(high)
+        self.canvas.box((start, 0), (end - start, self.canvas.height), color)
+
+    def _upright(self, share: float, color: Colour, dash: str = "") -> None:
+        x = self.scale(share)
+        self.canvas.line((x, 0), (x, self.canvas.height), color, dash=dash)
 
 
-def _whiskers(
-    data: Sequence[dict[str, object]], low: Spec, tone: Spec, frame: Frame, width: float
-) -> list[Spec]:
-    """Intervals as rules; dotted where an end is not known."""
-    known = {"strokeWidth": width, "strokeCap": "round"}
-    unknown = {"strokeWidth": 1.5, "strokeDash": [2, 4]}
-    return [
-        marks(
-            data,
-            {"type": "rule", **look, "yOffset": frame.drop},
-            where,
-            x=low,
-            x2={"field": "high"},
-            y=BY_ROW,
-            color=tone,
-        )
-        for where, look in (("datum.bounded", known), ("!datum.bounded", unknown))
-    ]
+def _tones(row: Row) -> tuple[Colour, Colour]:
+    """Of its rim, and of what is inside: paper where no difference is shown."""
+    tone = _TONES[row.direction]
+    return tone, palette.PAPER if row.direction is Direction.UNCLEAR else tone
 
 
 def _said(rows: Sequence[Row]) -> str:
     return "; ".join(f"{row.label}: {row.speedup}, {row.interval}" for row in rows)
 
 
-def _interval_data(
-    rows: Sequence[Row], domain: tuple[float, float], frame: Frame
-) -> list[dict[str, object]]:
-    return [_interval_datum(index, row, domain, frame) for index, row in enumerate(rows)]
-
-
-def _interval_datum(
-    index: int, row: Row, domain: tuple[float, float], frame: Frame
-) -> dict[str, object]:
-    span = row.span
-    tone = _TONES[row.direction]
-    return {
-        "row": str(index),
-        "label": frame.name(row.label),
-        "value": row.interval,
-        "zero": 0,
-        "low": max(span.low, domain[0]),
-        "high": min(span.high, domain[1]),
-        "point": min(max(span.point, domain[0]), domain[1]),
-        "bounded": span.is_finite,
-        "tone": tone,
-        "inside": palette.PAPER.light if row.direction is Direction.UNCLEAR else tone,
-    }
-
-
 def _stacked(
-    rows: Sequence[tuple[int, ...]],
-    frame: Frame,
-    height: int,
-    drop: int,
-    *,
-    with_counts: bool = True,
-) -> list[Spec]:
-    data = [
-        datum for index, counts in enumerate(rows) for datum in _parts(index, counts, frame.plot)
-    ]
-    along = {"scale": scale(0, 1), "axis": None}
-    bar = {
-        "type": "bar",
-        "height": height,
-        "strokeWidth": 1.5,
-        "stroke": palette.PAPER.light,
-        "yOffset": drop,
-    }
-    ends = {"x": number("start", **along), "x2": {"field": "end"}}
-    layers = [marks(data, bar, y=BY_ROW, **ends, fill=color("fill"))]
-    if with_counts:
-        count = {"type": "text", "fontSize": 12, "fontWeight": 600, "yOffset": drop}
-        place = {"x": number("middle", **along), "y": BY_ROW}
-        layers.append(marks(data, count, **place, text=name("count"), fill=color("ink")))
-    return layers
-
-
-def _parts(index: int, counts: tuple[int, ...], width: int) -> list[dict[str, object]]:
-    total = sum(counts)
-    data: list[dict[str, object]] = []
-    start = 0
+    canvas: Canvas, counts: tuple[int, ...], middle: float, height: int, *, with_counts: bool = True
+) -> None:
+    total, start = sum(counts), 0.0
     for rank, count in enumerate(counts):
-        if count:
-            share = count / total
-            fits = share * width >= LETTER * (len(str(count)) + 1)
-            data.append(
-                {
-                    "row": str(index),
-                    "start": start / total,
-                    "end": (start + count) / total,
-                    "middle": (start + count / 2) / total,
-                    "count": str(count) if fits else "",
-                    "fill": palette.BANDS[rank].light,
-                    "ink": palette.BAND_TEXTS[rank].light,
-                }
-            )
-        start += count
-    return data
-
-
-def _backdrop(backdrop: Backdrop, domain: tuple[float, float]) -> list[Spec]:
-    layers = []
-    if backdrop.margin is not None:
-        ends = Span(1 / (1 + backdrop.margin) - 1, backdrop.margin, 0.0)
-        layers.append(_area(ends, domain, palette.MARGIN.light))
-    if backdrop.twin is not None and backdrop.twin.is_finite:
-        layers.append(_area(backdrop.twin, domain, palette.GRID.light))
-    if backdrop.layouts is not None:
-        layers += [
-            _line(end, domain, palette.MUTED.light, dash=[4, 4])
-            for end in (backdrop.layouts.low, backdrop.layouts.high)
-        ]
-    return [*layers, _line(0.0, domain, palette.INK.light)]
-
-
-def _area(span: Span, domain: tuple[float, float], tone: str) -> Spec:
-    ends = {"low": max(domain[0], span.low), "high": min(domain[1], span.high)}
-    mark = {"type": "rect", "color": tone, "opacity": 1}
-    return marks([ends], mark, x=number("low", scale=scale(*domain)), x2={"field": "high"})
-
-
-def _line(
-    place: float, domain: tuple[float, float], tone: str, dash: list[int] | None = None
-) -> Spec:
-    dashed = {} if dash is None else {"strokeDash": dash}
-    mark = {"type": "rule", "color": tone, "strokeWidth": 1, **dashed}
-    return marks([{"low": place}], mark, x=number("low", scale=scale(*domain)))
+        width = count / total * canvas.frame.plot if total else 0
+        if not count:
+            continue
+        corner = (start, middle - height / 2)
+        canvas.box(corner, (width, height), palette.BANDS[rank], palette.PAPER, kind="bar")
+        if with_counts and width >= LETTER * (len(str(count)) + 1):
+            look = Type(12, palette.BAND_TEXTS[rank], "middle", 600)
+            canvas.text((start + width / 2, middle), str(count), look)
+        start += width

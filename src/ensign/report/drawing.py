@@ -1,6 +1,4 @@
-"""What all charts share: frames, marks, axes, and drawing them as inline SVG.
-
-A chart is a Vega-Lite specification, written as its documentation does; vl-convert draws it.
+"""What all charts share: frames, marks, axes, and the inline SVG that they are drawn as.
 
 Geometry is fixed here rather than fitted to text, because the reader's fonts are not known.
 Nothing needs a browser.
@@ -8,15 +6,15 @@ Nothing needs a browser.
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import pairwise
+from xml.etree import ElementTree as ET
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from ensign.report import palette
+from ensign.report.palette import Colour
 from ensign.report.plot import Axis, shortened
 
 WIDE = 760
@@ -25,17 +23,11 @@ _FONT = "system-ui, sans-serif"
 LETTER = 7.4
 _LONGEST = 34
 _TICK_HALF = 24
-_ZERO = 1e-12
+_ZERO, _MINUS = 1e-12, "\N{MINUS SIGN}"
 _MOST_NARROW = 27
 _NAME_PIXELS = 196
 _VALUE_LETTER, _GAP, _OTHER_FONT = 6.8, 8, 0.88
-_TICK = (
-    "datum.value === 0 ? '0' : (datum.value > 0 ? '+' : '\N{MINUS SIGN}')"
-    " + format(abs(datum.value) * 100, '.3~f') + ' %'"
-)
-Spec = dict[str, Any]
-BY_ROW: Final[Spec] = {"field": "row", "type": "nominal", "axis": None, "sort": None}
-_SIZE = re.compile(r'<svg [^>]*?viewBox="([^"]+)"[^>]*>')
+_TICK_LETTER, _BASELINE, _USUAL_WEIGHT = 6.6, 0.35, 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,133 +78,195 @@ def space_for(values: Sequence[str]) -> int:
     return round(max(map(len, values), default=0) * _VALUE_LETTER) + 14 + _GAP
 
 
-def marks(
-    values: Sequence[Mapping[str, object]], mark: Spec, where: str = "", /, **at: Spec
-) -> Spec:
-    """A layer: a mark for each of the values that pass `where`, each channel `at` its place."""
-    layer: Spec = {"data": {"values": list(values)}, "mark": mark, "encoding": at}
-    if where:
-        layer["transform"] = [{"filter": where}]
-    return layer
+@dataclass(frozen=True, slots=True)
+class Type:
+    """How a text looks: its size in pixels, its color, where its anchor is, and its weight."""
+
+    size: int
+    color: Colour
+    anchor: str = "start"
+    weight: int = _USUAL_WEIGHT
 
 
-def number(field: str, **more: object) -> Spec:
-    """A channel by a number of the data."""
-    return {"field": field, "type": "quantitative", **more}
+class Canvas:
+    """A chart that is being drawn; places are pixels from the upper left of the plot."""
+
+    def __init__(self, frame: Frame, height: float, top: int = 26, bottom: int = 6) -> None:
+        self.frame, self.height, self._top = frame, height, top
+        self._whole_height = top + height + bottom
+        self._plot = ET.Element("g", transform=f"translate({frame.left},{top})")
+
+    def line(
+        self,
+        start: tuple[float, float],
+        end: tuple[float, float],
+        color: Colour,
+        width: float = 1,
+        *,
+        dash: str = "",
+        round_ends: bool = False,
+    ) -> None:
+        """A straight line."""
+        look = {"stroke": color.light, "stroke-width": _pixels(width)}
+        if dash:
+            look["stroke-dasharray"] = dash
+        if round_ends:
+            look["stroke-linecap"] = "round"
+        ends = zip(("x1", "y1", "x2", "y2"), map(_pixels, (*start, *end)), strict=True)
+        ET.SubElement(self._plot, "line", {**dict(ends), **look})
+
+    def box(
+        self,
+        corner: tuple[float, float],
+        size: tuple[float, float],
+        fill: Colour,
+        rim: Colour | None = None,
+        *,
+        kind: str = "",
+    ) -> None:
+        """A rectangle, from its upper left corner; `kind` is its class."""
+        sides = zip(("x", "y", "width", "height"), map(_pixels, (*corner, *size)), strict=True)
+        look = {"fill": fill.light}
+        if rim is not None:
+            look |= {"stroke": rim.light, "stroke-width": "1.5"}
+        if kind:
+            look["class"] = kind
+        ET.SubElement(self._plot, "rect", {**dict(sides), **look})
+
+    def dot(
+        self,
+        place: tuple[float, float],
+        radius: float,
+        fill: Colour,
+        rim: Colour,
+        width: float = 1,
+        opacity: float = 1,
+    ) -> None:
+        """A filled circle with a rim."""
+        look = {"fill": fill.light, "stroke": rim.light, "stroke-width": _pixels(width)}
+        if opacity < 1:
+            look["opacity"] = _pixels(opacity)
+        x, y = map(_pixels, place)
+        ET.SubElement(self._plot, "circle", {"cx": x, "cy": y, "r": _pixels(radius), **look})
+
+    def text(
+        self,
+        place: tuple[float, float],
+        said: str,
+        look: Type,
+        *,
+        rim: bool = False,
+        kind: str = "said",
+    ) -> None:
+        """A text whose middle is at that height; a `rim` of paper sets it off from lines."""
+        x, y = place
+        attributes = {
+            "class": kind,
+            "x": _pixels(x),
+            "y": _pixels(y + _BASELINE * look.size),
+            "font-size": str(look.size),
+            "text-anchor": look.anchor,
+            "fill": look.color.light,
+        }
+        if look.weight != _USUAL_WEIGHT:
+            attributes["font-weight"] = str(look.weight)
+        if rim:
+            attributes |= {
+                "stroke": palette.PAPER.light,
+                "stroke-width": "4",
+                "stroke-linejoin": "round",
+                "paint-order": "stroke",
+            }
+        ET.SubElement(self._plot, "text", attributes).text = said
+
+    def drawn(self, words: tuple[str, str]) -> Markup:
+        """The inline SVG; `words` are title and description, for those who do not see it."""
+        title, description = words
+        svg = ET.Element(
+            "svg",
+            {
+                "viewBox": f"0 0 {self.frame.width} {_pixels(self._whole_height)}",
+                "role": "img",
+                "aria-label": title,
+                "font-family": _FONT,
+                "style": f"max-width:{self.frame.width}px",
+            },
+        )
+        ET.SubElement(svg, "title").text = title
+        ET.SubElement(svg, "desc").text = description
+        svg.append(self._plot)
+        return Markup(ET.tostring(svg, encoding="unicode"))  # noqa: S704  # ElementTree escapes
 
 
-def name(field: str, **more: object) -> Spec:
-    """A channel by a name of the data."""
-    return {"field": field, "type": "nominal", **more}
+def _pixels(number: float) -> str:
+    return f"{number:.2f}".rstrip("0").rstrip(".")
 
 
-def color(field: str) -> Spec:
-    """A channel by a color that the data have."""
-    return name(field, scale=None)
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From a share to its place: the whole of `low` to `high` on so many pixels."""
+
+    low: float
+    high: float
+    pixels: float
+
+    def __call__(self, share: float) -> float:
+        """The place of a share, at the nearest end where it lies outside."""
+        inside = min(max(share, self.low), self.high)
+        return (inside - self.low) / (self.high - self.low) * self.pixels
+
+    def ticks(self, most: int) -> list[tuple[float, str]]:
+        """Place and text of round shares, 0 among them."""
+        shares = Axis(self.low, self.high, round(self.pixels)).ticks(most)
+        return [(self(share), tick_text(share)) for share in shares]
 
 
-def scale(low: float, high: float) -> Spec:
-    """From exactly `low` to exactly `high`."""
-    return {"domain": [low, high], "nice": False}
+def tick_text(share: float) -> str:
+    """A share as a percentage, with as few digits as it has."""
+    if abs(share) < _ZERO:
+        return "0"
+    said = f"{abs(share) * 100:.3f}".rstrip("0").rstrip(".")
+    return f"{'+' if share > 0 else _MINUS}{said} %"
 
 
-def axis(low: float, high: float, frame: Frame) -> Spec:
-    """The axis of speedups above the rows of a frame."""
-    along = Axis(low, high, frame.plot)
+def axis_above(canvas: Canvas, scale: Scale) -> None:
+    """Ticks of speedups above the rows, and their light grid; as many as have space."""
+    frame = canvas.frame
     space = max(0, _TICK_HALF - frame.left)
     ticks = [
-        tick
-        for tick in along.ticks(7)
-        if abs(tick) < _ZERO or space <= along.column(tick) <= frame.plot - space
+        (x, said) for x, said in scale.ticks(7) if said == "0" or space <= x <= frame.plot - space
     ]
-    return percent_axis("top", ticks)
+    while _overlap(ticks):
+        zero = next((index for index, (_, said) in enumerate(ticks) if said == "0"), 0)
+        ticks = ticks[zero % 2 :: 2]
+    for x, said in ticks:
+        canvas.line((x, 0), (x, canvas.height), palette.GRID)
+        canvas.text((x, -12), said, Type(12, palette.MUTED, "middle"), kind="tick")
 
 
-def percent_axis(orient: str, ticks: Sequence[float], **more: object) -> Spec:
-    """An axis of shares, written as percentages, with these ticks and a light grid."""
-    return {
-        "orient": orient,
-        "values": list(ticks),
-        "labelExpr": _TICK,
-        "labelColor": palette.MUTED.light,
-        "labelFontSize": 12,
-        "labelOverlap": True,
-        "labelFlush": False,
-        "gridColor": palette.GRID.light,
-        "domain": False,
-        "title": None,
-        "ticks": False,
-        "labelPadding": 6,
-        **more,
-    }
+def _overlap(ticks: Sequence[tuple[float, str]]) -> bool:
+    return any(
+        next_x - x < (len(said) + len(next_said)) / 2 * _TICK_LETTER
+        for (x, said), (next_x, next_said) in pairwise(ticks)
+    )
 
 
-def texts(rows: Sequence[Mapping[str, object]], frame: Frame) -> list[Spec]:
-    """Layers with the `label` and the `value` of each row, where the frame has them.
+def row_texts(canvas: Canvas, rows: Sequence[tuple[str, str]]) -> None:
+    """Label and value of each row, where the frame has them: beside the rows, or above them.
 
     Above a row they cross the lines of the plot, so they have a rim of paper there.
     """
-    above = 11 if frame.is_narrow else 0
-    left, right = (0, frame.plot) if frame.is_narrow else (-12, frame.plot + 14)
-    text = {"type": "text", "dy": -above}
-    label = {
-        **text,
-        "align": "left" if frame.is_narrow else "right",
-        "color": palette.INK.light,
-        "fontSize": 13,
-        "limit": _space_for_names(rows, frame) if frame.is_narrow else 0,
-    }
-    align = "right" if frame.is_narrow else "left"
-    value = {**text, "align": align, "color": palette.MUTED.light, "fontSize": 12, "limit": 0}
-    rim = {"stroke": palette.PAPER.light, "strokeWidth": 4, "strokeJoin": "round"}
-    rims = (rim, {}) if frame.is_narrow else ({},)
-    return [
-        marks(rows, {**look, **more}, x={"value": place}, y=BY_ROW, text=name(said))
-        for more in rims
-        for look, place, said in ((label, left, "label"), (value, right, "value"))
-    ]
-
-
-def _space_for_names(rows: Sequence[Mapping[str, object]], frame: Frame) -> float:
-    """Pixels that names may take beside the longest value of the rows.
-
-    They are measured in the font at hand; the reader's may be wider.
-    """
-    longest = max((len(str(row["value"])) for row in rows), default=0)
-    return min(_NAME_PIXELS, (frame.plot - longest * _VALUE_LETTER - _GAP) * _OTHER_FONT)
-
-
-def drawn(
-    picture: Spec, frame: Frame, rows: int, words: tuple[str, str], top: int = 26, bottom: int = 6
-) -> Markup:
-    """The picture as inline SVG; `words` are its title and its description."""
-    import vl_convert as vlc  # noqa: PLC0415  # its engine takes a while to load
-
-    look: Spec = {
-        "width": frame.plot,
-        "height": rows * frame.step,
-        "padding": {"left": frame.left, "right": frame.right, "top": top, "bottom": bottom},
-        "autosize": {"type": "none"},
-        "config": {
-            "background": "transparent",
-            "font": _FONT,
-            "aria": False,
-            "view": {"stroke": None},
-        },
-    }
-    return _inline(vlc.vegalite_to_svg({**picture, **look}), words)
-
-
-def _inline(svg: str, words: tuple[str, str]) -> Markup:
-    """Drops the fixed size, and adds a title and a description for those who do not see it."""
-    found = _SIZE.search(svg)
-    if found is None:  # what vl-convert draws has a view box
-        raise ValueError("the drawn chart has no view box")
-    box = found[1]
-    width = math.ceil(float(box.split()[2]))
-    title, desc = (str(escape(text)) for text in words)
-    head = (
-        f'<svg viewBox="{box}" role="img" aria-label="{title}" style="max-width:{width}px">'
-        f"<title>{title}</title><desc>{desc}</desc>"
-    )
-    return Markup(svg[: found.start()] + head + svg[found.end() :])  # noqa: S704  # escaped above
+    frame = canvas.frame
+    longest = max((len(value) for _, value in rows), default=0)
+    space = min(_NAME_PIXELS, (frame.plot - longest * _VALUE_LETTER - _GAP) * _OTHER_FONT)
+    for index, (label, value) in enumerate(rows):
+        y = (index + 0.5) * frame.step - (11 if frame.is_narrow else 0)
+        shown = frame.name(label)
+        if frame.is_narrow:
+            shown = shortened(shown, int(space / LETTER))
+        left = Type(13, palette.INK, "start" if frame.is_narrow else "end")
+        right = Type(12, palette.MUTED, "end" if frame.is_narrow else "start")
+        places = (0, frame.plot) if frame.is_narrow else (-12, frame.plot + 14)
+        for x, said, look in zip(places, (shown, value), (left, right), strict=True):
+            if said:
+                canvas.text((x, y), said, look, rim=frame.is_narrow)

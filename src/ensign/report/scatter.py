@@ -8,20 +8,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from ensign.report import palette
-from ensign.report.drawing import (
-    NARROW,
-    WIDE,
-    Frame,
-    Spec,
-    color,
-    drawn,
-    marks,
-    name,
-    number,
-    percent_axis,
-    scale,
-)
-from ensign.report.plot import Axis, axis_range
+from ensign.report.drawing import NARROW, WIDE, Canvas, Frame, Scale, Type
+from ensign.report.plot import axis_range
 from ensign.report.trade import TradePoint
 from ensign.report.words import Span, percent
 
@@ -55,43 +43,25 @@ def scatter(points: Sequence[TradePoint], cost: TradeCost, frame: Frame, title: 
     """Speedup upwards, the cost to the right, both against the baseline; the front is filled."""
     known = [(point, value) for point in points if (value := cost.value(point)) is not None]
     height = _HEIGHTS[frame.width]
-    x = Axis(*axis_range([Span(value, value, value) for _, value in known]), frame.plot)
-    y = Axis(*axis_range([Span(p.speedup, p.speedup, p.speedup) for p, _ in known]), height)
-    places = [(float(x.column(value)), float(y.column(point.speedup))) for point, value in known]
+    canvas = Canvas(frame, height, top=24, bottom=46)
+    across = Scale(*axis_range([Span(value, value, value) for _, value in known]), frame.plot)
+    up = Scale(*axis_range([Span(p.speedup, p.speedup, p.speedup) for p, _ in known]), height)
+    _grid(canvas, across, up, cost.title)
+    places = [(across(value), up(point.speedup)) for point, value in known]
     wanted = [_texts(point, frame, front=cost.in_front(point)) for point, _ in known]
     labels = placed(places, wanted, (frame.plot, height))
-    data = [
-        _datum(place, label, front=cost.in_front(point))
-        for (point, _), place, label in zip(known, places, labels, strict=True)
-    ]
-    # Both axes are in pixels, so that the labels stay where they were placed.
-    across: Spec = {"scale": _pixels(frame.plot), "axis": None}
-    up: Spec = {"scale": _pixels(height), "axis": None}
-    dots = marks(
-        data,
-        {"type": "point", "filled": True, "size": 70, "opacity": 1, "strokeWidth": 2},
-        x=number("x", **across),
-        y=number("y", **up),
-        fill=color("inside"),
-        stroke=color("tone"),
-    )
-    names = marks(
-        data,
-        {"type": "text", "fontSize": 11},
-        x=number("labelX", **across),
-        y=number("labelY", **up),
-        text=name("label"),
-        fill=color("ink"),
-    )
-    picture: Spec = {
-        "layer": [_grid(x, y, cost.title), {"layer": [dots, names]}],
-        "resolve": {"scale": {"x": "independent", "y": "independent"}},
-    }
+    for (point, _), (x, y), label in zip(known, places, labels, strict=True):
+        front = cost.in_front(point)
+        tone = palette.FASTER if front else palette.UNCLEAR
+        inside = palette.FASTER if front else palette.PAPER
+        canvas.dot((x, height - y), 4.7, inside, tone, 2)
+        ink = palette.INK if front else palette.MUTED
+        canvas.text((label.x, height - label.y), label.text, Type(11, ink, "middle"))
     said = "; ".join(
         f"{point.number} {point.label}: speed {percent(point.speedup)}, {percent(value)}"
         for point, value in known
     )
-    return drawn(picture, frame, height, (title, said), top=24, bottom=46)
+    return canvas.drawn((title, said))
 
 
 def placed(
@@ -150,37 +120,14 @@ def _texts(point: TradePoint, frame: Frame, *, front: bool) -> tuple[str, ...]:
     return (point.label, number) if front and frame.width == WIDE else (number,)
 
 
-def _datum(place: tuple[float, float], label: Label, *, front: bool) -> dict[str, object]:
-    return {
-        "x": place[0],
-        "y": place[1],
-        "label": label.text,
-        "labelX": label.x,
-        "labelY": label.y,
-        "tone": palette.FASTER.light if front else palette.UNCLEAR.light,
-        "inside": palette.FASTER.light if front else palette.PAPER.light,
-        "ink": palette.INK.light if front else palette.MUTED.light,
-    }
-
-
-def _pixels(length: float) -> Spec:
-    return {**scale(0, length), "zero": False}
-
-
-def _grid(x: Axis, y: Axis, title: str) -> Spec:
-    looks = {
-        "titleColor": palette.MUTED.light,
-        "titleFontWeight": "normal",
-        "titleFontSize": 12,
-    }
-    across = percent_axis("bottom", x.ticks(7), title=title, titlePadding=8, **looks)
-    up = percent_axis(
-        "left", y.ticks(8), title="speedup", titleAngle=0, titleAlign="left", titleX=0, titleY=-10,
-        titleBaseline="bottom", **looks,
-    )  # fmt: skip
-    return marks(
-        [{"x": 0, "y": 0}],
-        {"type": "point", "opacity": 0, "color": palette.GRID.light},
-        x=number("x", scale=scale(x.low, x.high), axis=across),
-        y=number("y", scale=scale(y.low, y.high), axis=up),
-    )
+def _grid(canvas: Canvas, across: Scale, up: Scale, title: str) -> None:
+    height, look = canvas.height, Type(12, palette.MUTED, "middle")
+    for x, said in across.ticks(7 if canvas.frame.width == WIDE else 5):
+        canvas.line((x, 0), (x, height), palette.GRID)
+        canvas.text((x, height + 14), said, look, kind="tick")
+    canvas.text((across.pixels / 2, height + 34), title, look, kind="tick")
+    for y, said in up.ticks(8):
+        canvas.line((0, height - y), (across.pixels, height - y), palette.GRID)
+        canvas.text((-6, height - y), said, Type(12, palette.MUTED, "end"), kind="tick")
+    start = -canvas.frame.left + 4
+    canvas.text((start, -14), "speedup", Type(12, palette.MUTED), kind="tick")
