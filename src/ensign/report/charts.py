@@ -28,9 +28,7 @@ _TONES = {
     Direction.SLOWER: palette.SLOWER,
     Direction.UNCLEAR: palette.UNCLEAR,
 }
-
-
-_BAR, _DOT = 13, 3.6
+_BAR, _DOT = 13, 3.6  # the height of a bar, the radius of a relink
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from ensign.report import palette
 from ensign.report.palette import Colour
-from ensign.report.plot import Axis, shortened
+from ensign.report.plot import round_ticks, shortened
 
 WIDE = 760
 NARROW = 344
@@ -92,7 +92,7 @@ class Canvas:
     """A chart that is being drawn; places are pixels from the upper left of the plot."""
 
     def __init__(self, frame: Frame, height: float, top: int = 26, bottom: int = 6) -> None:
-        self.frame, self.height, self._top = frame, height, top
+        self.frame, self.height = frame, height
         self._whole_height = top + height + bottom
         self._plot = ET.Element("g", transform=f"translate({frame.left},{top})")
 
@@ -107,12 +107,12 @@ class Canvas:
         round_ends: bool = False,
     ) -> None:
         """A straight line."""
-        look = {"stroke": color.light, "stroke-width": _pixels(width)}
+        look = {"stroke": color.light, "stroke-width": _number(width)}
         if dash:
             look["stroke-dasharray"] = dash
         if round_ends:
             look["stroke-linecap"] = "round"
-        ends = zip(("x1", "y1", "x2", "y2"), map(_pixels, (*start, *end)), strict=True)
+        ends = zip(("x1", "y1", "x2", "y2"), map(_number, (*start, *end)), strict=True)
         ET.SubElement(self._plot, "line", {**dict(ends), **look})
 
     def box(
@@ -125,7 +125,7 @@ class Canvas:
         kind: str = "",
     ) -> None:
         """A rectangle, from its upper left corner; `kind` is its class."""
-        sides = zip(("x", "y", "width", "height"), map(_pixels, (*corner, *size)), strict=True)
+        sides = zip(("x", "y", "width", "height"), map(_number, (*corner, *size)), strict=True)
         look = {"fill": fill.light}
         if rim is not None:
             look |= {"stroke": rim.light, "stroke-width": "1.5"}
@@ -143,11 +143,11 @@ class Canvas:
         opacity: float = 1,
     ) -> None:
         """A filled circle with a rim."""
-        look = {"fill": fill.light, "stroke": rim.light, "stroke-width": _pixels(width)}
+        look = {"fill": fill.light, "stroke": rim.light, "stroke-width": _number(width)}
         if opacity < 1:
-            look["opacity"] = _pixels(opacity)
-        x, y = map(_pixels, place)
-        ET.SubElement(self._plot, "circle", {"cx": x, "cy": y, "r": _pixels(radius), **look})
+            look["opacity"] = _number(opacity)
+        x, y = map(_number, place)
+        ET.SubElement(self._plot, "circle", {"cx": x, "cy": y, "r": _number(radius), **look})
 
     def text(
         self,
@@ -162,8 +162,8 @@ class Canvas:
         x, y = place
         attributes = {
             "class": kind,
-            "x": _pixels(x),
-            "y": _pixels(y + _BASELINE * look.size),
+            "x": _number(x),
+            "y": _number(y + _BASELINE * look.size),
             "font-size": str(look.size),
             "text-anchor": look.anchor,
             "fill": look.color.light,
@@ -185,7 +185,7 @@ class Canvas:
         svg = ET.Element(
             "svg",
             {
-                "viewBox": f"0 0 {self.frame.width} {_pixels(self._whole_height)}",
+                "viewBox": f"0 0 {self.frame.width} {_number(self._whole_height)}",
                 "role": "img",
                 "aria-label": title,
                 "font-family": _FONT,
@@ -198,7 +198,7 @@ class Canvas:
         return Markup(ET.tostring(svg, encoding="unicode"))  # noqa: S704  # ElementTree escapes
 
 
-def _pixels(number: float) -> str:
+def _number(number: float) -> str:
     return f"{number:.2f}".rstrip("0").rstrip(".")
 
 
@@ -217,12 +217,12 @@ class Scale:
 
     def ticks(self, most: int) -> list[tuple[float, str]]:
         """Place and text of round shares, 0 among them."""
-        shares = Axis(self.low, self.high, round(self.pixels)).ticks(most)
-        return [(self(share), tick_text(share)) for share in shares]
+        return [
+            (self(share), _tick_text(share)) for share in round_ticks(self.low, self.high, most)
+        ]
 
 
-def tick_text(share: float) -> str:
-    """A share as a percentage, with as few digits as it has."""
+def _tick_text(share: float) -> str:
     if abs(share) < _ZERO:
         return "0"
     said = f"{abs(share) * 100:.3f}".rstrip("0").rstrip(".")

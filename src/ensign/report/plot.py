@@ -45,10 +45,15 @@ class Axis:
 
     def ticks(self, most: int) -> tuple[float, ...]:
         """Round speedups, 0 among them, at most `most`."""
-        step = round_step((self.high - self.low) / max(1, most - 1))
-        first = math.ceil(self.low / step - 1e-9)
-        last = math.floor(self.high / step + 1e-9)
-        return tuple(index * step for index in range(first, last + 1))
+        return round_ticks(self.low, self.high, most)
+
+
+def round_ticks(low: float, high: float, most: int) -> tuple[float, ...]:
+    """Round numbers from `low` to `high`, 0 among them, at most `most`."""
+    step = round_step((high - low) / max(1, most - 1))
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    return tuple(index * step for index in range(first, last + 1))
 
 
 def round_step(least: float) -> float:

@@ -27,6 +27,7 @@ SUFFIX = ".csv.gz"
 SCHEMA = 3
 _TRIAL = TypeAdapter(Trial)
 _COLUMNS = tuple(each.name for each in fields(SliceRecord))
+_LEVEL = 6  # the highest takes three times as long for 2 % less
 _GZIP = 31  # of zlib: a gzip header, the largest window
 _STEP_BYTES = 1 << 16
 _LARGEST_BYTES = 256 << 20
@@ -45,7 +46,7 @@ def to_bytes(trial: Trial) -> bytes:
     table = csv.writer(text, lineterminator="\n")
     table.writerow(_COLUMNS)
     table.writerows([getattr(each, name) for name in _COLUMNS] for each in trial.slices)
-    return gzip.compress(text.getvalue().encode(), mtime=0)
+    return gzip.compress(text.getvalue().encode(), _LEVEL, mtime=0)
 
 
 def from_bytes(data: bytes) -> Trial:

@@ -1,4 +1,4 @@
-"""The rounds of a study: every workload once per round, each trial stored as soon as it ended."""
+"""What is fixed before the rounds of a study, how far they are, and which trials are missing."""
 
 from __future__ import annotations
 
@@ -103,11 +103,6 @@ class RoundProgress:
     trial: Trial
 
 
-def failed_in(folder: StudyFolder, key: str) -> frozenset[str]:
-    """The variants that failed in a stored trial of that plan: they are out of it."""
-    return failed_variants(folder.trials(key))
-
-
 def missing_trials(
     study: Study, variants: RacedVariants, plan: RoundPlan, folder: StudyFolder
 ) -> tuple[tuple[int, Workload], ...]:
@@ -116,7 +111,7 @@ def missing_trials(
     None where every variant failed: nothing is left to be compared.
     """
     stored = folder.done(plan.key)
-    if stored and variants.has_failed(failed_in(folder, plan.key)):
+    if stored and variants.has_failed(failed_variants(folder.trials(plan.key))):
         return ()
     return tuple(
         (round_index, workload)

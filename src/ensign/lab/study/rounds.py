@@ -55,13 +55,14 @@ class RaceContext:
 
 @dataclass(frozen=True, slots=True)
 class _FolderStore:
-    """Trials of one plan in the study's folder; their slices do not remain in memory."""
+    """Trials of one plan in the study's folder, read once; slices do not remain in memory."""
 
     folder: StudyFolder
     key: str
+    there: tuple[Trial, ...]
 
     def stored(self) -> Sequence[Trial]:
-        return self.folder.trials(self.key)
+        return self.there
 
     def add(self, trial: Trial) -> Trial:
         self.folder.write_trial(self.key, trial)
@@ -79,8 +80,9 @@ def race_plan(
     KeyboardInterrupt passes. Finished trials and the plan are stored, and the same call goes on.
     """
     rounds = _StudyRounds(context, study, variants, plan)
-    store = _FolderStore(context.folder, plan.key)
-    used_ns = 0 if plan.closed else raced_ns(store.stored(), plan.overhead_ns)
+    there = context.folder.trials(plan.key)
+    store = _FolderStore(context.folder, plan.key, there)
+    used_ns = 0 if plan.closed else raced_ns(there, plan.overhead_ns)
     clock_ns = context.clock.monotonic_ns
     state, _ = race_rounds(rounds, store, clock_ns, rounds.tell, used_ns)
     trials = tuple(sorted(state.trials, key=lambda each: (each.round_index, each.workload)))
