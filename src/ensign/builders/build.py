@@ -48,6 +48,8 @@ from ensign.sources.git import EMPTY_SUBMODULES
 from ensign.sources.obtain import SourceTree
 from ensign.sources.size import source_size
 
+_WAKE_UP_S = 0.5  # Python handles Ctrl-C between two waits of the main thread
+
 
 class WrongBaseline(CommandFailed):
     """The baseline is not what was asked for, and all others would rest on it."""
@@ -185,9 +187,6 @@ def _check(
     if not check.commands and not context.workloads:
         return results
     return check_variants(context, results, cores, on_event)
-
-
-_WAKE_UP_S = 0.5  # Python handles Ctrl-C between two waits of the main thread
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,12 @@ _NOT_KEPT = ("deadline", "disk", "ended", "memory", "processes")
 # How often the baseline gets the chance to show that its output changes from run to run.
 _AGAIN = 3
 _LONGEST_SAID = 160
+_NUMBER = re.compile(
+    r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?\b(?:nan|inf(?:inity)?)\b)", re.IGNORECASE
+)
+_LONGEST_LINE = 80
+# NUL, and bytes that are no UTF-8.
+_NO_TEXT = re.compile("[\0\udc80-\udcff]")
 
 
 class LimitMetError(Exception):
@@ -252,14 +258,6 @@ def _last_said(outcome: Outcome) -> str:
 def read_output(path: Path) -> str:
     """What a workload printed, any bytes as they are."""
     return path.read_bytes().decode(errors="surrogateescape")
-
-
-_NUMBER = re.compile(
-    r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?\b(?:nan|inf(?:inity)?)\b)", re.IGNORECASE
-)
-_LONGEST_LINE = 80
-# NUL, and bytes that are no UTF-8.
-_NO_TEXT = re.compile("[\0\udc80-\udcff]")
 
 
 def difference(

@@ -36,6 +36,20 @@ _GIVEN_UP = re.compile(
 _IGNORED = re.compile(r"^\S*make(?:\[\d+\])?: \[.*\] .*\(ignored\)$")
 _NINJA = re.compile(r"^FAILED: (?:\[code=\d+\] )?(?P<target>.+)$")
 _NINJA_NEXT = re.compile(r"^(?:FAILED: |\[\d+/\d+\] |ninja: )")
+# An error that is an option's: newer compilers make one of what was a warning, or `-Werror` does.
+_OPTION = re.compile(r"\s*\[-W(?P<turned>error[=,](?:-W)?)?(?P<name>[a-z][\w+-]*)\]$")
+_REFUSED = {
+    "implicit-function-declaration": "Clang 16, GCC 14 and later refuse implicit declarations",
+    "implicit-int": "Clang 16, GCC 14 and later refuse declarations without a type",
+    "incompatible-function-pointer-types": "Clang 16 and later refuse such pointers to functions",
+    "int-conversion": "Clang 15, GCC 14 and later refuse integers as pointers",
+}
+_PLAIN_ROWS = (
+    (
+        re.compile(r"cannot find \S*/llvm-(\d+)/\S*/libclang_rt\.profile\S*"),
+        r"Clang's profile runtime is missing: Debian and Ubuntu have it in libclang-rt-\1-dev",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,22 +187,6 @@ def _build_error(cause: _Cause, tree: str) -> BuildError:
         file = error.file  # it lies elsewhere than where the commands began
     text = shortened(without_option(error.text), _LONGEST_TEXT)
     return BuildError(file, error.line, text, way_out_of(error.text))
-
-
-# An error that is an option's: newer compilers make one of what was a warning, or `-Werror` does.
-_OPTION = re.compile(r"\s*\[-W(?P<turned>error[=,](?:-W)?)?(?P<name>[a-z][\w+-]*)\]$")
-_REFUSED = {
-    "implicit-function-declaration": "Clang 16, GCC 14 and later refuse implicit declarations",
-    "implicit-int": "Clang 16, GCC 14 and later refuse declarations without a type",
-    "incompatible-function-pointer-types": "Clang 16 and later refuse such pointers to functions",
-    "int-conversion": "Clang 15, GCC 14 and later refuse integers as pointers",
-}
-_PLAIN_ROWS = (
-    (
-        re.compile(r"cannot find \S*/llvm-(\d+)/\S*/libclang_rt\.profile\S*"),
-        r"Clang's profile runtime is missing: Debian and Ubuntu have it in libclang-rt-\1-dev",
-    ),
-)
 
 
 def without_option(text: str) -> str:

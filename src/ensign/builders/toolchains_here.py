@@ -25,6 +25,8 @@ from ensign.toolchains.places import RootPlace
 from ensign.toolchains.spelling import refusal
 from ensign.toolchains.table import Family
 
+_CARGO = "cargo"
+
 
 def find_toolchains(
     request: BuildRequest, ports: BuildPorts, environments: Environments = NO_ENVIRONMENTS
@@ -127,9 +129,6 @@ def _probe(
         cache.remember(question, "works")
         return ""
     return f"{variant.compiler} cannot do it: {complaint}"
-
-
-_CARGO = "cargo"
 
 
 def mixture(toolchains: Iterable[Toolchain]) -> str:

@@ -17,6 +17,7 @@ from ensign.host.foreign_files import open_up, visit
 _LEAST_FILE_BYTES = 4096
 _LEAST_PAUSE_S = 0.1
 _PAUSES_PER_LOOK = 20  # looking takes at most 5 % of one CPU, however large the trees are
+_PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +115,6 @@ def _free_bytes(folders: Iterable[Path]) -> int:
             status = os.statvfs(folder)
             return status.f_bfree * status.f_frsize + status.f_ffree * _LEAST_FILE_BYTES
     return 0
-
-
-_PROC = Path("/proc")
 
 
 def held_bytes(folders: Iterable[Path]) -> int:

@@ -38,6 +38,8 @@ from ensign.proof.lto_symbols import LtoSymbols, UnreadError, bitcode_symbols
 _IN_SCRIPT = re.compile(r"/\S+\.so[.\d]*")
 _LONGEST_SCRIPT_BYTES = 10_000
 _SYSTEM = ("/usr/lib/{machine}", "/lib/{machine}", "/usr/lib64", "/lib64", "/usr/lib", "/lib")
+_START = frozenset({"main"})  # needed by the C library's start file
+_REMEMBERING = ("lld", "mold")
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +213,6 @@ def defined_names(artifact: Path) -> frozenset[str]:
             )
     except DamagedFile:
         return frozenset()
-
-
-_START = frozenset({"main"})  # needed by the C library's start file
-_REMEMBERING = ("lld", "mold")
 
 
 def linker_of(argv: Sequence[str]) -> str:

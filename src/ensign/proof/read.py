@@ -18,6 +18,11 @@ from ensign.proof.link import TreePlace, read_link
 from ensign.proof.own_levels import own_levels
 from ensign.proof.unlinked_archives import with_unlinked_archives
 
+# Cargo reads those of the folder that it is started in, and of those above.
+_FILES = (".cargo/config.toml", ".cargo/config")
+_MOST_BYTES = 1 << 20
+_LONGEST = 200
+
 
 def read_proof(
     artifact: Path,
@@ -113,12 +118,6 @@ def unindexed_archive(path: Path, name: str) -> UnindexedArchive | None:
     if slim and not (index & own if own else index - plain):
         return UnindexedArchive(name, len(slim))
     return None
-
-
-# Cargo reads those of the folder that it is started in, and of those above.
-_FILES = (".cargo/config.toml", ".cargo/config")
-_MOST_BYTES = 1 << 20
-_LONGEST = 200
 
 
 def own_rustflags(tree: Path) -> tuple[str, ...]:

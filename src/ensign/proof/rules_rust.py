@@ -46,6 +46,7 @@ _WAYS_OUT = {
     "opt-level": "[profile.release.package] in Cargo.toml",
     "codegen-units": "[profile.release.package] in Cargo.toml",
 }
+_UNUSED = re.compile(r"extern crate `(\w+)` is unused in crate `(\w+)`")
 
 
 def is_of_rust(seen: BuildEvidence) -> bool:
@@ -203,9 +204,6 @@ def _own_rustflags(seen: BuildEvidence) -> Iterator[Finding]:
             f"{'; '.join(seen.proof.own_rustflags)}; write what the program needs into axes.flags"
         )
         yield seen.finding(OWN_RUSTFLAGS, text)
-
-
-_UNUSED = re.compile(r"extern crate `(\w+)` is unused in crate `(\w+)`")
 
 
 def crate_findings(seen: BuildEvidence) -> Iterator[Finding]:

@@ -17,6 +17,19 @@ from ensign.report.github import safe
 from ensign.report.words import clean, listed, percent, plain_share
 
 _SIGNIFICANT = "Workloads that moved (significant after Holm's adjustment)"
+_COLUMNS = (
+    "Columns A and B are speedups against the baseline of the same study. The change is the ratio "
+    "of both, less 1: +2 % means that the variant stands 2 % better against the baseline in B. "
+    "Costs of one study are never compared with those of the other."
+)
+_SCOPE = (
+    "Rounds of one study share its boot and its builds: a change speaks of these two measurements, "
+    "not of all boots of the two machines."
+)
+_NO_EVIDENCE = (
+    "“No evidence of a change” is no evidence that nothing changed; that is said only where the "
+    "whole interval lies within the margin."
+)
 
 
 def text(found: StudyDifference, width: int = 80) -> str:
@@ -282,18 +295,3 @@ def _notes(found: StudyDifference) -> tuple[str, ...]:
         f"{level} for each variant's list."
     )
     return (_COLUMNS, intervals, _SCOPE, _NO_EVIDENCE)
-
-
-_COLUMNS = (
-    "Columns A and B are speedups against the baseline of the same study. The change is the ratio "
-    "of both, less 1: +2 % means that the variant stands 2 % better against the baseline in B. "
-    "Costs of one study are never compared with those of the other."
-)
-_SCOPE = (
-    "Rounds of one study share its boot and its builds: a change speaks of these two measurements, "
-    "not of all boots of the two machines."
-)
-_NO_EVIDENCE = (
-    "“No evidence of a change” is no evidence that nothing changed; that is said only where the "
-    "whole interval lies within the margin."
-)

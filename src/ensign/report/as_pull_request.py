@@ -22,6 +22,28 @@ from ensign.report.verdict import suite_sentence, unshown_claim, verdict_of, wha
 from ensign.report.words import clean, plain_share
 from ensign.stats.winner import shown_faster, winner
 
+# By the compilers' tables of processors (`-march` of GCC 14 and LLVM 19).
+_RUNS_ON = {
+    FIRST_LEVEL: "every x86-64 processor",
+    "x86-64-v2": (
+        "Intel since Nehalem (2008) and Silvermont (Atom, 2013), AMD since Bulldozer (2011) and "
+        "Jaguar (2013)"
+    ),
+    "x86-64-v3": (
+        "Intel Core and Xeon since Haswell (2013) and Atom since Gracemont (2021), but not the "
+        "Pentium and Celeron of those years; AMD since Excavator (2015), which is every Zen"
+    ),
+    "x86-64-v4": (
+        "Intel Xeon since Skylake-SP (2017), Core X, and Core from Ice Lake to Rocket Lake, but "
+        "not Core since Alder Lake (2021); AMD since Zen 4 (2022)"
+    ),
+}
+_ELSEWHERE = (
+    "Elsewhere it ends with an illegal instruction, perhaps late. A virtual machine has what its "
+    "host lets it see. What the project itself builds for other processors, and chooses when it "
+    "runs, is not counted."
+)
+
 
 def pull_request(result: Result, shipment: Shipment, study: str) -> str:
     """The page. `study` is the path of the study file, as its user wrote it."""
@@ -157,29 +179,6 @@ def _code(text: str) -> str:
 
 def _block(lines: Iterable[str]) -> str:
     return code_block(lines)
-
-
-# By the compilers' tables of processors (`-march` of GCC 14 and LLVM 19).
-_RUNS_ON = {
-    FIRST_LEVEL: "every x86-64 processor",
-    "x86-64-v2": (
-        "Intel since Nehalem (2008) and Silvermont (Atom, 2013), AMD since Bulldozer (2011) and "
-        "Jaguar (2013)"
-    ),
-    "x86-64-v3": (
-        "Intel Core and Xeon since Haswell (2013) and Atom since Gracemont (2021), but not the "
-        "Pentium and Celeron of those years; AMD since Excavator (2015), which is every Zen"
-    ),
-    "x86-64-v4": (
-        "Intel Xeon since Skylake-SP (2017), Core X, and Core from Ice Lake to Rocket Lake, but "
-        "not Core since Alder Lake (2021); AMD since Zen 4 (2022)"
-    ),
-}
-_ELSEWHERE = (
-    "Elsewhere it ends with an illegal instruction, perhaps late. A virtual machine has what its "
-    "host lets it see. What the project itself builds for other processors, and chooses when it "
-    "runs, is not counted."
-)
 
 
 def where_it_runs(shipment: Shipment) -> Iterator[str]:

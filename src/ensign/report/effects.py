@@ -15,6 +15,25 @@ from ensign.report.view import Row, row_of
 from ensign.report.words import between, clean, percent, plain_share
 
 EXPLORED = "Read from the exploration. "
+_SWITCHES = {"lto": "LTO", "pgo": "PGO", "bolt": "BOLT"}
+_NAMES = {
+    "optimization": "level",
+    "interposition": "semantic interposition",
+    "plt": "PLT",
+    "floating_point": "floating point",
+    "strip": "stripping",
+    "codegen_units": "codegen units",
+}
+_WHOLE = {
+    ("alignment", "functions"): "alignment of functions",
+    ("alignment", "loops"): "alignment of functions and loops",
+}
+_ALIGNED = {
+    "default": "with default alignment",
+    "functions": "with functions aligned",
+    "loops": "with functions and loops aligned",
+}
+_OFF = "off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,27 +256,6 @@ def _opening(text: str, change: AxisChange) -> str:
     """A label as the first words of a sentence; names keep their letters."""
     is_name = change.axis in ("compiler", "optimization")
     return text if is_name else text[:1].upper() + text[1:]
-
-
-_SWITCHES = {"lto": "LTO", "pgo": "PGO", "bolt": "BOLT"}
-_NAMES = {
-    "optimization": "level",
-    "interposition": "semantic interposition",
-    "plt": "PLT",
-    "floating_point": "floating point",
-    "strip": "stripping",
-    "codegen_units": "codegen units",
-}
-_WHOLE = {
-    ("alignment", "functions"): "alignment of functions",
-    ("alignment", "loops"): "alignment of functions and loops",
-}
-_ALIGNED = {
-    "default": "with default alignment",
-    "functions": "with functions aligned",
-    "loops": "with functions and loops aligned",
-}
-_OFF = "off"
 
 
 def change_words(change: AxisChange) -> str:

@@ -25,6 +25,10 @@ from ensign.model.units import format_duration
 from ensign.sources.fetched import Fetched, Fetcher, FetchLimits, too_large
 from ensign.sources.unpack import unpack
 
+_SILENCE_S = 60
+_CHUNK_BYTES = 1 << 18
+_FAILED = (urllib.error.URLError, http.client.HTTPException, ssl.SSLError, OSError, ValueError)
+
 
 def fetch_archive(source: ArchiveSource, fetcher: Fetcher) -> Fetched:
     """Fetch, check and unpack an archive. InputError if it is not what the checksum says."""
@@ -67,11 +71,6 @@ def _get(url: str, fetcher: Fetcher, target: Path) -> None:
         raise too_large(str(path), fetcher.limits)
     with storage_errors(target):
         shutil.copyfile(path, target)
-
-
-_SILENCE_S = 60
-_CHUNK_BYTES = 1 << 18
-_FAILED = (urllib.error.URLError, http.client.HTTPException, ssl.SSLError, OSError, ValueError)
 
 
 def download(

@@ -42,6 +42,7 @@ from ensign.sources.git import fetch_git
 
 _TREE = "tree"
 _UPDATE = "run again with --update-lock if that is intended"
+_NEVER = (".git", ".ensign")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +249,6 @@ def _tree(
     asked = [(name, str(value)) for name, value in request.items()]
     facts = (*asked, *sorted(pin.resolved.items()), ("tree_sha256", entry.key))
     return SourceTree(entry.folder / _TREE, entry.key, facts, left_behind)
-
-
-_NEVER = (".git", ".ensign")
 
 
 def fetch_folder(source: PathSource, fetcher: Fetcher) -> Fetched:

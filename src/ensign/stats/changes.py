@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 
 from ensign.stats.student import two_sided_criticals, two_sided_p
 
+Floats = NDArray[np.float64]
+
 
 @dataclass(frozen=True, slots=True)
 class ChangeRule:
@@ -97,9 +99,6 @@ def _changes(
         )
         changes.append((RatioChange(workload, comparison, exp(mean_a), exp(mean_b)), p))
     return changes
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -38,6 +38,11 @@ _MANIFEST_LIMIT_BYTES = 64 << 20
 _SIGNATURE_LIMIT_BYTES = 64 << 10
 _LARGEST_DIRECTORY_BYTES = 1 << 20
 _NAME_BYTES = 160  # of a file in the list, with what is said of it
+_MEMBER = b"PK\x01\x02"
+_END, _LOCATOR, _END_64 = b"PK\x05\x06", b"PK\x06\x07", b"PK\x06\x06"
+_END_BYTES, _LOCATOR_BYTES, _END_64_BYTES = 22, 20, 56
+_LONGEST_COMMENT_BYTES = 1 << 16
+_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,13 +248,6 @@ def _write(target: Path, data: bytes) -> None:
     with storage_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
-
-
-_MEMBER = b"PK\x01\x02"
-_END, _LOCATOR, _END_64 = b"PK\x05\x06", b"PK\x06\x07", b"PK\x06\x06"
-_END_BYTES, _LOCATOR_BYTES, _END_64_BYTES = 22, 20, 56
-_LONGEST_COMMENT_BYTES = 1 << 16
-_CHUNK_BYTES = 1 << 20
 
 
 def listed_files(file: IO[bytes], most_bytes: int) -> int | None:

@@ -22,6 +22,7 @@ from ensign.store.trial_file import SUFFIX, from_bytes, to_bytes
 Json = Mapping[str, object]
 _LARGEST_TRIAL_BYTES = 256 << 20
 _LARGEST_JSON_BYTES = 256 << 20
+_DIGITS = 64
 
 
 class StudyFolder:
@@ -159,11 +160,11 @@ def _write(path: Path, data: bytes) -> Path:
     return path
 
 
-_DIGITS = 64
-
-
 class TrialHashes:
-    """The file of them. Of several lines for one trial the last one counts."""
+    """The file with the hash of each trial as it was raced, in the form of sha256sum.
+
+    Of several lines for one trial the last one counts.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path

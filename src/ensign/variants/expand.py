@@ -19,6 +19,11 @@ from ensign.model.variants import AXES, OWN_COMPILER, Variant, trained
 
 _SHOWN = 5
 _MOST = 1000
+_UNSAFE = re.compile(r"[^A-Za-z0-9._+]+")
+_LONGEST_SLUG = 28
+_HASH_DIGITS = 6
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_COMMIT_DIGITS = 12
 
 
 def expand(study: Study) -> tuple[Variant, ...]:
@@ -182,13 +187,6 @@ def _no_match(
 
 def _choices_text(variant: Variant) -> str:
     return " ".join(value for axis, value in variant.choices if (axis, value) != ("lto", "off"))
-
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9._+]+")
-_LONGEST_SLUG = 28
-_HASH_DIGITS = 6
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_COMMIT_DIGITS = 12
 
 
 def named(variants: Sequence[Variant]) -> tuple[Variant, ...]:

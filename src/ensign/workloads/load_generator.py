@@ -11,6 +11,10 @@ from ensign.model.study_problems import Problem, Where
 from ensign.model.study_workload import Workload
 from ensign.workloads.kind import LoadedServer, Operations, said_operations
 
+_PROGRAM = "memtier_benchmark"
+# Where it writes what it did, and where that says how many requests there were.
+_JSON, _COUNT = "{tmp}/memtier.json", "/ALL STATS/Totals/Count"
+
 
 class LoadGeneratorKind:
     """A workload with a `load`; generators that are known by name are kinds of their own."""
@@ -60,11 +64,6 @@ def load_problems(study: Study, workload: Workload, where: Where) -> Iterator[Pr
     if workload.output is not None:
         text = f"'output' of {called} is for commands only, not for loads"
         yield Problem((*where, "output"), text)
-
-
-_PROGRAM = "memtier_benchmark"
-# Where it writes what it did, and where that says how many requests there were.
-_JSON, _COUNT = "{tmp}/memtier.json", "/ALL STATS/Totals/Count"
 
 
 class MemtierKind:

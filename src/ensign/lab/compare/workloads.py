@@ -24,6 +24,8 @@ from ensign.model.trials import Metric, Mode, Trial, VariantFailure
 
 PLACE = "{workload}"
 _NAMED = re.compile(r"([A-Za-z0-9_.-]+)=(.*)", re.DOTALL)
+_MOST_FILES, _MOST_BYTES = 4, 64 << 20
+_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,10 +258,6 @@ def _with_clock(planned: Planned, trials: Sequence[Trial]) -> Planned:
     """What the first executions of a workload show of who ends by the clock."""
     seen = (planned.seen_in(trials[:count]) for count in (TO_BE_SURE, FOR_A_MEDIAN))
     return next(filter(None, seen), planned)
-
-
-_MOST_FILES, _MOST_BYTES = 4, 64 << 20
-_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ _FEW_PAIRS = 20
 _MOSTLY = 0.5
 _CLANG = re.compile(r"Clang \d")
 _BASE_TARGETS = ("the compiler's default", "x86-64", "generic")
+_NOT_MEASURED = "not measured in a study of this repository yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,9 +299,6 @@ def _allocator(look: ProgramLook, offers: Offers) -> Iterator[Advice]:
     price = f"ensign compare {shlex.quote(command)} {other}"
     text = "it takes malloc from the C library"
     yield Advice("another allocator", text, takes, _worth(offers, "allocator"), price)
-
-
-_NOT_MEASURED = "not measured in a study of this repository yet"
 
 
 def go_advice(path: str, build: GoBuild) -> Iterator[Advice]:

@@ -36,6 +36,19 @@ from ensign.model.units import format_size
 from ensign.toolchains.packages import absent, newest
 from ensign.toolchains.table import BOLT, package_of
 
+_LITTLE_DISK_BYTES = 5 * 2**30
+_GOOD_HALF_WIDTH = 0.01
+_GOOD_RUNNING_SHARE = 0.97
+_PARANOID_FOR_USERS = 2
+_PACKAGES = {
+    "perf": "linux-perf",
+    "ninja": "ninja-build",
+    "tclsh": "tcl",
+    "dpkg-source": "dpkg-dev",
+    "bwrap": "bubblewrap",
+    "gzip": "gzip",
+}
+
 
 def examine_machine(ports: DoctorPorts, *, study: Path | None = None, race: bool = True) -> Checkup:
     """Look and judge. StudyError where the study is wrong."""
@@ -63,20 +76,6 @@ def _study_checks(
             yield missing_compiler(package_of(name), installer, f"{file.path}:{line}: not found")
         else:
             yield CheckupLine("study", name, Status.GOOD, programs.ask((name, "--version")).line)
-
-
-_LITTLE_DISK_BYTES = 5 * 2**30
-_GOOD_HALF_WIDTH = 0.01
-_GOOD_RUNNING_SHARE = 0.97
-_PARANOID_FOR_USERS = 2
-_PACKAGES = {
-    "perf": "linux-perf",
-    "ninja": "ninja-build",
-    "tclsh": "tcl",
-    "dpkg-source": "dpkg-dev",
-    "bwrap": "bubblewrap",
-    "gzip": "gzip",
-}
 
 
 @dataclass(frozen=True, slots=True)

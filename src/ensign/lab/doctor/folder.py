@@ -51,6 +51,9 @@ _PROBES = re.compile(
     r"(?:^|/)(?:CMakeFiles/[\d.]+[^/]*/|CMakeFiles/(?:CMakeTmp|CMakeScratch)/|meson-private/"
     r"|conftest)"
 )
+_DEADLINE_NS = 60 * 10**9
+_LONGEST_BYTES = 50_000_000
+_MOST_WRITTEN_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +237,6 @@ def _readable(file: Path) -> Iterator[None]:
         yield
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError, OSError) as error:
         raise InputError(f"{file} is damaged: {error}; move it away to go on without") from None
-
-
-_DEADLINE_NS = 60 * 10**9
-_LONGEST_BYTES = 50_000_000
-_MOST_WRITTEN_BYTES = 1 << 30
 
 
 def dry_run_of(folder: Path, processes: Processes) -> tuple[TreePlace, tuple[Call, ...]]:

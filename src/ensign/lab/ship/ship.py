@@ -40,6 +40,10 @@ from ensign.toolchains.table import Flags
 
 # Whose own files say where the flags belong.
 _BY_SYSTEM = ("cargo", "debian")
+PAGE = "pull-request.md"
+_NAMES = (patch.NAME, script.NAME, script.FILES, PAGE)
+REGRESSIONS, CHECK = "regressions", "check"
+DESPITE = (REGRESSIONS, CHECK)
 
 
 def _require_way(file: StudyFile, variant: str) -> None:
@@ -162,10 +166,6 @@ def _stale(file: StudyFile, variant: str) -> InputError:
     )
 
 
-PAGE = "pull-request.md"
-_NAMES = (patch.NAME, script.NAME, script.FILES, PAGE)
-
-
 def check_folder(folder: Path, *, force: bool) -> None:
     """InputError where a shipment would overwrite something, or cannot be written there."""
     if folder.exists() and not folder.is_dir():
@@ -214,10 +214,6 @@ def _remove(path: Path) -> None:
         remove_tree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-REGRESSIONS, CHECK = "regressions", "check"
-DESPITE = (REGRESSIONS, CHECK)
 
 
 def chosen(result: Result, wanted: str | None, despite: Collection[str] = ()) -> BuildFacts:

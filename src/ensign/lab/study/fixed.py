@@ -45,6 +45,9 @@ _KEY_CHARACTERS = 16
 # A budget so many times as large may do, where nobody knows yet.
 _LARGER = 4
 _PLAN = TypeAdapter(RoundPlan)
+# A slice lasts for two rounds of requests then, also of a variant that is a quarter slower or a
+# third faster: whether it sends once or twice would move what beginning a slice costs per request.
+_ROUNDS_PER_SLICE = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,11 +304,6 @@ def _memory_findings(plan: RoundPlan) -> tuple[Finding, ...]:
         f"more than the {format_size(plan.free_bytes)} that they may take"
     )
     return (MEMORY_SHORT.found(text),)
-
-
-# A slice lasts for two rounds of requests then, also of a variant that is a quarter slower or a
-# third faster: whether it sends once or twice would move what beginning a slice costs per request.
-_ROUNDS_PER_SLICE = 1.5
 
 
 def connections_at_once(study: Study, pilots: Mapping[str, WorkloadPilot]) -> dict[str, int]:

@@ -28,6 +28,9 @@ from ensign.model.variants import AXES, DEFAULTS
 from ensign.stats.factorial import Design, Levels, factorial_reading
 from ensign.stats.winner import barred
 
+_HARDENING = "hardening"
+_NUMBER = r"\d+"
+
 
 def experiment_of(study: Study) -> Experiment:
     """What a study measures, and by which rule."""
@@ -91,9 +94,6 @@ def _effects(judged: JudgedRounds, record: Record) -> Factorial:
     return factorial_reading(judged.costs, judged.others, design, judged.rule)
 
 
-_HARDENING = "hardening"
-
-
 def design_of(
     builds: Sequence[BuildFacts], raced: Sequence[str], findings: Iterable[Finding]
 ) -> Design:
@@ -125,9 +125,6 @@ def design_of(
 
 def _at(levels: Mapping[str, str], axes: Sequence[str]) -> Levels:
     return tuple(levels[axis] for axis in axes)
-
-
-_NUMBER = r"\d+"
 
 
 def overlap_findings(study: Study) -> tuple[Finding, ...]:

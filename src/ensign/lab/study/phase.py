@@ -223,9 +223,10 @@ def _self_timed(
 
 @dataclass(frozen=True, slots=True)
 class RaceCheck:
-    """`traces` are of all variants that take part, on each workload on which they were traced.
+    """Holds each trial against the traced executions: who ran something else is out.
 
-    The `baseline` is the variant that other variants are made of: its twin, and its relinks.
+    `traces` are of all variants that take part, on each workload on which they were traced. The
+    `baseline` is the variant that other variants are made of: its twin, and its relinks.
     """
 
     traces: Sequence[RanOnce]

@@ -200,7 +200,7 @@ def _trials(file: StudyFile) -> tuple[int, int | None]:
 
 
 def planned_mode(study: Study, workload: Workload) -> str:
-    """By what the study says; the rest is for pilots to see. See `lab.study.variants.mode_of`."""
+    """How variants will take turns, by what the study says; pilots see the rest (`mode_of`)."""
     race, whole = study.race, "alternating (whole executions in turn)"
     if workload.by_turns:
         what = "its own speed" if workload.scored else "how much it did"

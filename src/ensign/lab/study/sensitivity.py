@@ -31,6 +31,9 @@ from ensign.stats.rounds import RoundCosts, round_costs
 
 _MARGIN = 0.01  # where the study has none
 _MOST_SHOWN = 3
+_LINE, _PAGE = 64, 4096
+_MOST_PLACES = 4
+_LARGEST_BYTES = 256  # where a longer one begins says little of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +181,6 @@ def _function(change: ShareChange[Key], family: _Family) -> str:
     text = f"{slow} of their time in {called}, fast ones {fast}, as far as {counts} samples show"
     loop = loop_text(change.key, family.halves.slow, family.halves.fast)
     return f"{text}; {loop}" if loop else text
-
-
-_LINE, _PAGE = 64, 4096
-_MOST_PLACES = 4
-_LARGEST_BYTES = 256  # where a longer one begins says little of it
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ _PREFIX = "memtier_benchmark-"
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9_.+-]+")
 
 Tests = Mapping[str, Source]
+# What a test of few keys measures, it no longer would with fewer.
+SMALL_KEYS = 1000
 
 
 def expanded(study: Study, find: Callable[[Suite], Tests]) -> Study:
@@ -113,10 +115,6 @@ def _workload(test: Test, name: str, suite: Suite) -> Workload:
 
 def _of_length(workload: Workload, requests: int) -> Workload:
     return workload.model_copy(update={"requests": workload.requests or requests})
-
-
-# What a test of few keys measures, it no longer would with fewer.
-SMALL_KEYS = 1000
 
 
 def scaled(test: Test, scale: float, *, values: bool) -> Test:

@@ -37,6 +37,9 @@ _SHARED_SEED = (
     "all connections of memtier draw the same keys here (no --distinct-client-seed); "
     "a drive's draw their own"
 )
+_KEY, _DATA = "__key__", "__data__"
+_ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "b": b"\b", "a": b"\a"}
+_HEX_DIGITS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,11 +311,6 @@ def _letters(load: Memtier) -> str:
     if load.commands:
         return "".join(each.pattern for each in load.commands if "__key__" in each.text)
     return "".join(letter for letter, share in zip(load.patterns, load.ratio, strict=True) if share)
-
-
-_KEY, _DATA = "__key__", "__data__"
-_ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "b": b"\b", "a": b"\a"}
-_HEX_DIGITS = 2
 
 
 class BadCommand(ValueError):

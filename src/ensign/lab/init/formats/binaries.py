@@ -16,6 +16,16 @@ from itertools import islice
 from ensign.lab.init.formats.format import Format, Make, lines, numbers, prose, ratio, words
 
 _ROW_BYTES = 16
+_WIDTH = 1024
+_BLOCKS = _WIDTH // 8
+_MOST_ROWS = 8190
+_DIFFERENT_ROWS = 32
+# Codes of one length each, without the one of ones alone, which T.81 keeps free.
+_DC_BITS, _DC = 3, bytes(range(4))
+_AC_BITS, _AC = 4, bytes((0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x11, 0x12, 0x13, 0x21, 0x22, 0x31,
+                          0x41, 0x51, 0x61))  # fmt: skip
+_END_OF_BLOCK = 0
+_MOST_COEFFICIENTS = 6
 
 
 def binary_formats() -> Iterator[Format]:
@@ -287,18 +297,6 @@ def _elf(records: int) -> bytes:
     segment = struct.pack("<IIQQQQQQ", 1, 5, 0, _BASE, _BASE, loaded, loaded, 0x1000)
     start = (head + segment).ljust(_TEXT_AT, b"\0")
     return start + body + b"".join(struct.pack("<IIQQQQIIQQ", *each) for each in sections)
-
-
-_WIDTH = 1024
-_BLOCKS = _WIDTH // 8
-_MOST_ROWS = 8190
-_DIFFERENT_ROWS = 32
-# Codes of one length each, without the one of ones alone, which T.81 keeps free.
-_DC_BITS, _DC = 3, bytes(range(4))
-_AC_BITS, _AC = 4, bytes((0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x11, 0x12, 0x13, 0x21, 0x22, 0x31,
-                          0x41, 0x51, 0x61))  # fmt: skip
-_END_OF_BLOCK = 0
-_MOST_COEFFICIENTS = 6
 
 
 def jpeg(rows: int) -> bytes:
