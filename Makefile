@@ -34,8 +34,8 @@ $(LOWEST)/.ready: pyproject.toml | setup
 	cp -r $(VENV)/lib/python3.*/site-packages/ensign-*.dist-info $(LOWEST)/lib/python3.*/site-packages/
 	touch $@
 
-QUICK := meter model report/test_golden.py report/test_as_html.py stats/test_pair.py store toolchains variants workloads lab/test_study_file.py \
-	lab/test_differences.py end_to_end/test_wrong_use.py end_to_end/test_bundle.py
+QUICK := meter model report/test_golden.py report/test_as_html.py stats/test_pair.py store toolchains variants workloads experiment/test_study_file.py \
+	tools/test_diff_studies.py end_to_end/test_wrong_use.py end_to_end/test_bundle.py
 
 # How much of the package the Python tests run: build/coverage/index.html. It takes half as long again as `make unit`.
 coverage: setup

@@ -22,9 +22,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ensign.experiment.confinement import ProgramRules, Sandboxed
 from ensign.host.confined_view import ConfinementRequest
 from ensign.host.confinement_probe import Confinement, probe_confinement
-from ensign.lab.confined import ProgramRules, Sandboxed
 from ensign.meter.client import LocalMeter, find_meter
 from ensign.meter.processes import MeterProcesses
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from ensign.lab.study.prepare import built_programs
+from ensign.experiment.study.prepare import built_programs
 from ensign.meter.client import find_meter
 
 STUDY = Path(__file__).parents[1] / "studies" / "redis" / "quick.toml"

@@ -18,8 +18,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ensign.lab.study import evidence
 from ensign.model.results import Result
+from ensign.tools import bundles
 from tools import ENSIGN
 
 ROOT = Path(__file__).parents[1]
@@ -84,7 +84,7 @@ def write_study(folder: Path, way: str, budget: str) -> Path:
 
 
 def _row(path: Path) -> dict[str, object]:
-    with evidence.opened(path) as found:
+    with bundles.opened(path) as found:
         return row_of(found.result())
 
 

@@ -36,8 +36,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ensign.builders.listed_tree import listing_of
 from ensign.builders.systems.registry import recognize
+from ensign.builders.tree_listing import listing_of
 
 SECTIONS = ("utils", "text", "science", "math", "graphics", "sound", "video", "electronics",
             "interpreters", "devel", "database", "misc", "rust")  # fmt: skip

@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 from ensign.model.variants import DEFAULTS
 
 STUDIES = Path(__file__).parents[1] / "studies"
-WORTH = Path(__file__).parents[1] / "src/ensign/lab/doctor/worth.json"
+WORTH = Path(__file__).parents[1] / "src/ensign/tools/doctor/worth.json"
 PROGRAMS = {
     "redis": "Redis",
     "zstd": "zstd",

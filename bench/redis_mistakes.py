@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ensign.experiment.ports import Ports
+from ensign.experiment.study.prepare import build_programs, open_cache, open_study
 from ensign.host.cache import Cache
-from ensign.lab.ports import Ports
-from ensign.lab.study.prepare import build_programs, open_cache, open_study
 from ensign.model.errors import CommandFailed
 
 DEPENDENCIES = (

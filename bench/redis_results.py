@@ -11,12 +11,11 @@ from pathlib import Path
 from statistics import mean, median
 from typing import TYPE_CHECKING
 
-from ensign.lab.judge import in_units, suite_rule
-from ensign.lab.record import read_record
-from ensign.lab.study import evidence
-from ensign.lab.study.confirm_plan import confirming_study, read_plan, record_name
-from ensign.lab.study.judging import experiment_of
-from ensign.lab.study.run import folder_of, stored_rounds
+from ensign.experiment.judge import in_units, suite_rule
+from ensign.experiment.record import read_record
+from ensign.experiment.study.confirm_plan import confirming_study, read_plan, record_name
+from ensign.experiment.study.result import experiment_of
+from ensign.experiment.study.run import folder_of, stored_rounds
 from ensign.model.comparisons import Comparison, Direction
 from ensign.model.trials import TWIN, Metric, Trial, VariantTotals
 from ensign.report import words
@@ -25,11 +24,12 @@ from ensign.stats.pair import log_interval
 from ensign.stats.rounds import RoundCosts, round_costs
 from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads
 from ensign.stats.twin import judge_twin
+from ensign.tools import bundles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ensign.lab.study_file import StudyFile
+    from ensign.experiment.study_file import StudyFile
     from ensign.model.results import Result
 
 COMPILERS = ("gcc-9-bullseye", "gcc-11", "gcc-12", "clang-14", "clang-19")
@@ -41,7 +41,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     asked.add_argument("study", type=Path)
-    with evidence.opened(asked.parse_args().study) as found:
+    with bundles.opened(asked.parse_args().study) as found:
         result = found.result()
         study, record, trials = stored_rounds(found.file)
         rule = suite_rule(experiment_of(study))

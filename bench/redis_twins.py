@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ensign.lab.cpu_plan import cpus_of_study
-from ensign.lab.loop import trial_seed
-from ensign.lab.ports import Ports
-from ensign.lab.study.prepare import built_programs, open_study
-from ensign.lab.study.variants import RacedVariants, race_request
+from ensign.experiment.cpu_plan import cpus_of_study
+from ensign.experiment.loop import trial_seed
+from ensign.experiment.ports import Ports
+from ensign.experiment.study.prepare import built_programs, open_study
+from ensign.experiment.study.variants import VariantSet, race_request
 from ensign.meter.racing import race
 from ensign.meter.requests import VariantSpec
 from ensign.model.study import Study
@@ -46,7 +46,7 @@ def measure(rounds: int) -> list[dict[str, object]]:
     study = open_study(STUDY).study
     cpus, _ = cpus_of_study(study.cpus)
     copies = tuple((f"copy-{n}", programs[PROGRAM]) for n in range(COPIES - 1))
-    variants = RacedVariants(copies, tools, cpus)
+    variants = VariantSet(copies, tools, cpus)
     sizes = {each.name: _size(study, variants, each) for each in study.workloads}
     by_number, by_start = [], []
     for round_index in range(rounds):
@@ -65,7 +65,7 @@ def measure(rounds: int) -> list[dict[str, object]]:
     ]
 
 
-def _size(study: Study, variants: RacedVariants, workload: Workload) -> int:
+def _size(study: Study, variants: VariantSet, workload: Workload) -> int:
     number = 50 * workload.rounding
     trial = _trial(study, variants.only_baseline(), workload, number, 0)
     per_request = trial.variants[0].wall_ns / number
@@ -73,7 +73,7 @@ def _size(study: Study, variants: RacedVariants, workload: Workload) -> int:
 
 
 def _trial(
-    study: Study, variants: RacedVariants, workload: Workload, requests: int, round_index: int
+    study: Study, variants: VariantSet, workload: Workload, requests: int, round_index: int
 ) -> Trial:
     seed = trial_seed(study.race.seed, round_index, workload.name)
     request = race_request(study, variants, workload, requests, seed=seed)

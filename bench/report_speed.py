@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensign.lab.record import Record, write_record
-from ensign.lab.study_file import read_study
+from ensign.experiment.record import Record, write_record
+from ensign.experiment.study_file import read_study
 from ensign.model.builds import BuildFacts, BuildStatus
 from ensign.model.results import MachineFacts
 from ensign.model.trials import TWIN, Mode, SliceRecord, Trial, VariantTotals

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 import report_data
-from ensign.lab.study.judging import design_of
+from ensign.experiment.study.result import design_of
 from ensign.model.builds import BuildFacts, BuildStatus, CheckStatus
 from ensign.model.results import LayoutFacts, LayoutSplit, LayoutSpread, Result, WorkloadComparison
 from ensign.model.trials import Metric

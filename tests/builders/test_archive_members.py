@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from builders.test_relink import functions, relinked
-from ensign.builders.outcomes import BuildResult
+from ensign.builders.build_results import BuildResult
 from ensign.builders.request import BuildPorts
 from ensign.host.processes import ProcessRequest
 from ensign.model.study_axes import Layouts

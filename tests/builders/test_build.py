@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ensign.builders.build import build_variants
-from ensign.builders.outlook import outlook
+from ensign.builders.forecast import outlook
 from ensign.builders.request import BuildPorts
 from ensign.host.cache import Cache
 from ensign.host.files import file_sha256

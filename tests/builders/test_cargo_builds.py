@@ -11,7 +11,7 @@ import pytest
 
 from ensign.builders.build import WrongBaseline, build_variants
 from ensign.builders.request import BuildPorts, BuildRequest
-from ensign.lab.study_file import parse_study
+from ensign.experiment.study_file import parse_study
 from ensign.model.errors import InputError
 
 PROJECTS = Path(__file__).parents[1] / "projects" / "rust"

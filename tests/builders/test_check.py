@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ensign.builders.build import build_variants
-from ensign.builders.outcomes import BuildReport
-from ensign.builders.outlook import outlook
+from ensign.builders.build_results import BuildReport
+from ensign.builders.forecast import outlook
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.model.build_events import BuildEvent
 from ensign.model.errors import CommandFailed

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from builders.test_plan import PLACE, TOOLCHAINS
 from ensign.builders.build_context import BuildContext
+from ensign.builders.build_results import BuildResult
 from ensign.builders.check_context import CheckContext, check_key
-from ensign.builders.outcomes import BuildResult
 from ensign.builders.plan import plan_builds
 from ensign.builders.sandboxes import Bubblewrap
 from ensign.host.cache import Cache

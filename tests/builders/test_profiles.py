@@ -15,7 +15,7 @@ from elftools.elf.elffile import ELFFile
 
 from build_fixtures import PROJECTS
 from ensign.builders.build import build_variants
-from ensign.builders.outlook import outlook
+from ensign.builders.forecast import outlook
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.training import FakeTrainer, TrainingRun
 from ensign.model.errors import CommandFailed

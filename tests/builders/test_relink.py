@@ -9,9 +9,9 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from ensign.builders.build import build_variants
+from ensign.builders.build_results import BuildReport
+from ensign.builders.forecast import outlook
 from ensign.builders.layouts import Relinks
-from ensign.builders.outcomes import BuildReport
-from ensign.builders.outlook import outlook
 from ensign.builders.relink import make_relinks
 from ensign.builders.relink_context import RelinkContext
 from ensign.builders.request import BuildPorts, BuildRequest

@@ -4,7 +4,7 @@ import io
 from contextlib import suppress
 
 from ensign.cli.progress import CompareProgress, StatusLine
-from ensign.lab.compare.run import Expected
+from ensign.experiment.compare.run import Expected
 
 SECOND = 10**9
 

@@ -23,7 +23,7 @@ NOT = re.compile(r"Not: ([^.]+)\.")
 # Where another idea has the word by right: entries of the cache, of folders, of settings of Redis.
 ALLOWED = {
     "entry": (
-        "lab/doctor",
+        "tools/doctor",
         "builders",
         "host",
         "proof",

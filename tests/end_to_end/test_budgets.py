@@ -8,7 +8,7 @@ import re
 import pytest
 
 from end_to_end.conftest import Ensign, Programs
-from ensign.lab.compare import plan
+from ensign.experiment.compare import plan
 
 
 @pytest.mark.parametrize("rounds", ["200000", "30000000"])

@@ -1,4 +1,4 @@
-"""Budgets of studies with real builds and races; simulated ones are in tests/lab."""
+"""Budgets of studies with real builds and races; simulated ones are in tests/experiment."""
 
 from __future__ import annotations
 

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ensign.builders.built_again import _fingerprint
+from ensign.builders.rebuilt_programs import _fingerprint
 from ensign.builders.record_file import read_record, still_true
+from ensign.experiment.suites import _in_wheel
 from ensign.host.processes import FakeProcesses, Outcome
-from ensign.lab.doctor.advice import Offers, advice_for
-from ensign.lab.doctor.artifact import examine_path
-from ensign.lab.doctor.looked_at import look_at
-from ensign.lab.doctor.of_record import FoundRecord
-from ensign.lab.doctor.program_facts import facts_of
-from ensign.lab.study.differences import differences
-from ensign.lab.study.evidence import opened, unbundle
-from ensign.lab.suites import _in_wheel
 from ensign.model.errors import CommandFailed, InputError
 from ensign.proof.archives import contents, intermediate, read_archive, symbols_of
 from ensign.proof.bounded_elf import DamagedFile
@@ -35,6 +28,13 @@ from ensign.report import as_artifact, as_csv, as_difference, as_json, as_markdo
 from ensign.sources.unpack import unpack as unpack_source
 from ensign.store.bundle import BundleLimits, is_bundle, unpack
 from ensign.store.trial_file import from_bytes
+from ensign.tools.bundles import opened, unbundle
+from ensign.tools.diff_studies import differences
+from ensign.tools.doctor.advice import Offers, advice_for
+from ensign.tools.doctor.artifact import examine_path
+from ensign.tools.doctor.inspect_program import look_at
+from ensign.tools.doctor.program_facts import facts_of
+from ensign.tools.doctor.recorded_build import FoundRecord
 from fuzz.attempt import Target
 
 _LIMITS = BundleLimits(members=2000, member_bytes=32 << 20, size_bytes=128 << 20)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ensign.cli.main import run_command_line
-from ensign.lab.compare.drive_file import read_drive
-from ensign.lab.study_file import read_study
+from ensign.experiment.compare.drive_file import read_drive
+from ensign.experiment.study_file import read_study
 from ensign.model.errors import InputError
 from fuzz.check import corpus_of
 from fuzz.mutate import mutated

@@ -8,32 +8,29 @@ from contextlib import suppress
 from pathlib import Path
 
 from ensign.builders.build_depends import unmet_in
-from ensign.builders.built_again import TreeBefore, what_ran
 from ensign.builders.first_error import first_error
 from ensign.builders.profile_files import taken_branches, warnings_in
+from ensign.builders.rebuilt_programs import TreeBefore, what_ran
 from ensign.builders.recorder import compile_commands, read_calls
 from ensign.builders.sandboxes import Sandbox
 from ensign.builders.stage_facts import reader
 from ensign.builders.systems import introspection
+from ensign.experiment.compare.bundle import read_bundled
+from ensign.experiment.compare.drive_file import read_drive
+from ensign.experiment.environment.system import system_of
+from ensign.experiment.record import read_record
+from ensign.experiment.study_file import parse_study
+from ensign.experiment.suites import list_tests
+from ensign.experiment.toml_positions import find_positions
 from ensign.host.cpu_times import read_activity
 from ensign.host.entry import read_meta
 from ensign.host.json_text import read_json
 from ensign.host.machine import read_machine
 from ensign.host.processor import processor_of
 from ensign.host.root_directory import RootDirectory
-from ensign.lab.compare.drive_file import read_drive
-from ensign.lab.compare.evidence import read_bundled
-from ensign.lab.doctor.folder import _readable
-from ensign.lab.environment.system import system_of
-from ensign.lab.init import build_options
-from ensign.lab.init.shown_commands import choices_of, options_of, shown_commands
-from ensign.lab.record import read_record
-from ensign.lab.study_file import parse_study
-from ensign.lab.suites import list_tests
-from ensign.lab.toml_positions import find_positions
 from ensign.meter.abilities import parse_abilities
 from ensign.meter.client import record_of_line
-from ensign.meter.following import read_followed
+from ensign.meter.followed_files import read_followed
 from ensign.meter.processor import parse_registers
 from ensign.meter.records import TrialPlace, ended_of, outcome_of, trials
 from ensign.model.cpuid import sets_of
@@ -64,6 +61,9 @@ from ensign.sources.environment_pins import drift, read_pin, read_pins
 from ensign.sources.obtain import read_lock
 from ensign.store.folder import StudyFolder
 from ensign.toolchains.profiling import bolt_count, gcov_count, profdata_count
+from ensign.tools.doctor.folder import _readable
+from ensign.tools.init import build_options
+from ensign.tools.init.documented_commands import choices_of, options_of, shown_commands
 from ensign.workloads import google_benchmark, pyperf
 from ensign.workloads.project_tests import project_tests, with_placeholders, workload_tables
 from ensign.workloads.redis_specification.redis_versions import parse_version

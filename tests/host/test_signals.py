@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ensign.host.signals import heed_signals_again, signals_deferred, stopped_by_signals
+from ensign.host.signals import restore_signal_handlers, signals_deferred, stopped_by_signals
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -30,7 +30,7 @@ def test_the_second_one_changes_nothing_until_it_is_heeded_again() -> None:
             signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGTERM)
-        heed_signals_again()
+        restore_signal_handlers()
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGHUP)
 

@@ -10,10 +10,10 @@ import pytest
 
 from build_fixtures import *  # noqa: F403  # those that it lists
 from ensign.builders.inspection import Inspection, inspect_tree
-from ensign.builders.listed_tree import listing_of
 from ensign.builders.request import BuildPorts
 from ensign.builders.systems import introspection
 from ensign.builders.systems.registry import recognize
+from ensign.builders.tree_listing import listing_of
 from ensign.model.errors import InputError
 from planted_projects import plant
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from ensign.experiment.confinement import ProgramRules, Sandboxed
 from ensign.host.confinement import Bind, View, bubblewrap_argv
 from ensign.host.confinement_probe import probe_confinement
 from ensign.host.root_directory import RootDirectory, inner_root, lies_in, root_view
-from ensign.lab.confined import ProgramRules, Sandboxed
 from ensign.meter.client import LocalMeter, find_meter
 from ensign.meter.processes import MeterProcesses
 from ensign.model.errors import InputError

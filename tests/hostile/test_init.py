@@ -7,8 +7,8 @@ import time
 import pytest
 
 from end_to_end.conftest import Ensign, ensign
-from ensign.lab.init import build_options
-from ensign.lab.init.shown_commands import choices_of, options_of, shown_commands
+from ensign.tools.init import build_options
+from ensign.tools.init.documented_commands import choices_of, options_of, shown_commands
 
 __all__ = ["ensign"]  # a fixture
 

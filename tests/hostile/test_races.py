@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
+from ensign.experiment.confinement import ProgramRules, Sandboxed
 from ensign.host.confinement_probe import probe_confinement
 from ensign.host.processes import ProcessLimits
-from ensign.lab.confined import ProgramRules, Sandboxed
 from ensign.meter.client import LocalMeter, find_meter
 from ensign.meter.processes import MeterProcesses
 from ensign.model.errors import CommandFailed

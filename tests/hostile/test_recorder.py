@@ -13,8 +13,8 @@ import pytest
 
 from build_fixtures import cache, ports, processes, project, recording_ports
 from ensign.builders.build import build_variants
+from ensign.builders.build_results import BuildReport
 from ensign.builders.collector import Collector, RecordLimits
-from ensign.builders.outcomes import BuildReport
 from ensign.builders.recorder import Changes, Place, Recorded, read_calls, set_up
 from ensign.builders.request import BuildPorts
 from ensign.meter.client import find_meter

@@ -22,7 +22,7 @@ from ensign.host.cache import Cache
 from ensign.model.errors import InputError
 from ensign.model.study_source import ArchiveSource, GitSource, PathSource, Source
 from ensign.sources.archive import download
-from ensign.sources.fetched import FetchLimits
+from ensign.sources.downloads import FetchLimits
 from ensign.sources.obtain import SourcePorts, obtain
 from ensign.sources.size import source_size
 from real_processes import PlainProcesses

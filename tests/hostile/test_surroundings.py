@@ -184,7 +184,7 @@ def test_no_deadline_is_kept_by_a_clock_that_somebody_may_set() -> None:
         if of_python.search(path.read_text())
     }
     # The other two say when a result was made.
-    assert users <= {"host/clock.py", "lab/compare/run.py", "lab/study/new_record.py"}
+    assert users <= {"host/clock.py", "experiment/compare/run.py", "experiment/study/record.py"}
     of_rust = re.compile(r"SystemTime|CLOCK_REALTIME|UNIX_EPOCH")
     users = {
         str(path.relative_to(_METER))

@@ -13,7 +13,7 @@ from ensign.host.processes import ProcessLimits
 from ensign.meter import records
 from ensign.meter.abilities import ProbeLine
 from ensign.meter.documents import exec_json, race_json
-from ensign.meter.following import GAPS, Followed
+from ensign.meter.followed_files import GAPS, Followed
 from ensign.meter.processor import ProcessorLine
 from ensign.meter.racing import RequestProblem
 from ensign.meter.requests import (
@@ -31,7 +31,7 @@ from ensign.meter.requests import (
     VariantSpec,
 )
 from ensign.model.drive import Drive
-from ensign.model.traced import Way
+from ensign.model.traced_execution import Way
 from ensign.model.trials import LONGEST_SLICE_NS, SHORTEST_SLICE_NS, Better, Mode, NamedScore, Score
 from meter.schema_shapes import PROTOCOL, all_keys, is_nullable, keys_of, resolved, shape
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ensign.builders.build import WrongBaseline, build_variants
-from ensign.builders.outcomes import BuildReport
+from ensign.builders.build_results import BuildReport
 from ensign.builders.request import BuildPorts
 from ensign.model.findings import Severity
 from ensign.model.study_sandbox import SandboxSection

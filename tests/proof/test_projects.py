@@ -11,11 +11,11 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from ensign.builders.build import WrongBaseline, build_variants
-from ensign.builders.outcomes import BuildReport
+from ensign.builders.build_results import BuildReport
 from ensign.builders.request import BuildPorts
-from ensign.lab.study.ran import judge_ran
+from ensign.experiment.study.executed_files import judge_ran
+from ensign.model.executed_files import RanFile, RanOnce
 from ensign.model.findings import Severity
-from ensign.model.ran import RanFile, RanOnce
 from ensign.model.variants import Variant
 from small_studies import request
 

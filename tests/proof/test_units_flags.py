@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ensign.builders.build import WrongBaseline, build_variants
-from ensign.builders.outcomes import BuildReport
+from ensign.builders.build_results import BuildReport
 from ensign.builders.request import BuildPorts
 from ensign.host.files import file_sha256
 from ensign.model.calls import LinkInput, Output

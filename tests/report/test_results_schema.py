@@ -13,10 +13,10 @@ import pytest
 
 import report_data as data
 from ensign.model.built_files import BuiltFile
+from ensign.model.executed_files import WhatRan
 from ensign.model.profile_coverage import ProfileCoverage
-from ensign.model.ran import WhatRan
 from ensign.model.results import FailingRuns, Result
-from ensign.model.traced import MappedFile
+from ensign.model.traced_execution import MappedFile
 from ensign.model.trials import Latency, RaceMapping, TaskActivity, VariantFailure
 from ensign.report import as_json
 from ensign.report.results_schema import results_schema_text

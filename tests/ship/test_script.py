@@ -17,9 +17,9 @@ from builders.test_profiles import PlainTrainer, study
 from ensign.builders.build import build_variants
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.training import TrainingRun
-from ensign.lab.cpu_plan import CpuPlan
-from ensign.lab.study.variants import RacedVariants, training_request
-from ensign.lab.study_file import parse_study
+from ensign.experiment.cpu_plan import CpuPlan
+from ensign.experiment.study.variants import VariantSet, training_request
+from ensign.experiment.study_file import parse_study
 from ensign.meter.documents import race_json
 from ensign.model.build_events import ignore
 from ensign.model.errors import InputError
@@ -27,7 +27,7 @@ from ensign.model.shipment import Shipment
 from ensign.model.variants import Variant
 from ensign.ship.rebuild import ship_variant
 from ensign.ship.script import drive_files
-from lab.test_driven_studies import STUDY as DRIVEN
+from experiment.test_driven_studies import STUDY as DRIVEN
 
 _PLAIN = Variant("plain", "gcc-12", "-O2")
 
@@ -93,7 +93,7 @@ def test_what_a_drive_sends_in_the_training_travels_as_a_file() -> None:
     assert list(files) == ["learn-preload-0.json", "learn.json"]
     (workload,) = asked.training.workloads
     run = TrainingRun(Path("/bin/c"), workload, (), {}, 10**9)
-    field = RacedVariants((("gcc-12", "/bin/a"),), {}, CpuPlan((0,), (1,), (0,)))
+    field = VariantSet((("gcc-12", "/bin/a"),), {}, CpuPlan((0,), (1,), (0,)))
     said: Any = race_json(training_request(asked, field, run))
     variant = said["variants"][0]
     assert files["learn.json"]["drive"] == json.loads(json.dumps(variant["load"]["drive"]))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ensign.lab.study_file import read_study
+from ensign.experiment.study_file import read_study
 
 BENCH = Path(__file__).parents[2] / "bench"
 

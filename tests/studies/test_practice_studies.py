@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ensign.lab.study_file import read_study
+from ensign.experiment.study_file import read_study
 from ensign.model.variants import DEFAULTS
 from ensign.variants.expand import expand
 

@@ -12,13 +12,7 @@ from pathlib import Path
 from ensign.builders.build_context import BuildContext
 from ensign.builders.build_depends import require_dependencies, require_tests, stages_to_do
 from ensign.builders.build_place import build_context_of, place_of, sandboxes_of
-from ensign.builders.build_stage import Made, perform_stage
-from ensign.builders.check_all import check_findings, check_variants
-from ensign.builders.check_context import CheckContext
-from ensign.builders.environments import environments_of
-from ensign.builders.estimate import Known, expected_seconds, remember_costs
-from ensign.builders.order import in_order, jobs_for, needed
-from ensign.builders.outcomes import (
+from ensign.builders.build_results import (
     BuildReport,
     BuildResult,
     describe_toolchain,
@@ -29,12 +23,18 @@ from ensign.builders.outcomes import (
     same_bytes,
     source_findings,
 )
+from ensign.builders.build_stage import StageResult, perform_stage
+from ensign.builders.check_all import check_findings, check_variants
+from ensign.builders.check_context import CheckContext
+from ensign.builders.environments import environments_of
+from ensign.builders.estimate import Known, expected_seconds, remember_costs
+from ensign.builders.order import in_order, jobs_for, needed
 from ensign.builders.plan import plan_builds
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.revisions import SourceTrees, obtain_sources
-from ensign.builders.running import Inputs
-from ensign.builders.shown import confinement_of, way_out
+from ensign.builders.sandbox_mounts import confinement_of, way_out
 from ensign.builders.stage_facts import StageFacts, cached_stage, reader
+from ensign.builders.stage_runs import Inputs
 from ensign.builders.stages import Plan, Stage
 from ensign.builders.toolchains_here import complaints_of, find_toolchains
 from ensign.host.cache import Cache
@@ -150,7 +150,9 @@ def _require_baseline(results: Sequence[BuildResult], name: str) -> None:
         raise WrongBaseline(baseline.findings)
 
 
-def _facts_of_stages(plan: Plan, ends: Mapping[str, Made], cache: Cache) -> dict[str, StageFacts]:
+def _facts_of_stages(
+    plan: Plan, ends: Mapping[str, StageResult], cache: Cache
+) -> dict[str, StageFacts]:
     """What was recorded of each stage, also of those that led to what was in the cache."""
     found: dict[str, StageFacts] = {}
     for stage in plan.stages:
@@ -205,7 +207,7 @@ class GraphContext:
 @dataclass
 class _Progress:
     waiting: dict[str, Stage]
-    made: dict[str, Made] = field(default_factory=dict)
+    made: dict[str, StageResult] = field(default_factory=dict)
     cached: set[str] = field(default_factory=set)
     started_ns: dict[str, int] = field(default_factory=dict)
 
@@ -224,11 +226,11 @@ class Graph:
         self._context = context
         self._build_context = build_context
         self._on_event = on_event
-        self._results: queue.Queue[tuple[Stage, Made | BaseException]] = queue.Queue()
+        self._results: queue.Queue[tuple[Stage, StageResult | BaseException]] = queue.Queue()
         self._threads: list[threading.Thread] = []
         self._progress = _Progress({stage.key: stage for stage in plan.stages})
 
-    def run(self) -> tuple[dict[str, Made], set[str]]:
+    def run(self) -> tuple[dict[str, StageResult], set[str]]:
         """Build everything; how each stage ended by key, and the keys found in the cache.
 
         CommandFailed if the baseline fails, Interrupted on Ctrl-C: nothing goes on running then.
@@ -260,7 +262,7 @@ class Graph:
         if entry is None:
             return False
         del self._progress.waiting[stage.key]
-        self._progress.made[stage.key] = Made(entry, entry.folder / "log.txt")
+        self._progress.made[stage.key] = StageResult(entry, entry.folder / "log.txt")
         self._progress.cached.add(stage.key)
         self._tell("cached", stage, 0.0)
         return True
@@ -321,7 +323,7 @@ class Graph:
             raise result
         self._finish(stage, result)
 
-    def _finish(self, stage: Stage, made: Made) -> None:
+    def _finish(self, stage: Stage, made: StageResult) -> None:
         self._progress.made[stage.key] = made
         now_ns = self._build_context.clock.monotonic_ns()
         elapsed_s = (now_ns - self._progress.started_ns.get(stage.key, now_ns)) / 1e9

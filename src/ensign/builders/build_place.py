@@ -9,14 +9,14 @@ from ensign.builders.environments import NO_ENVIRONMENTS, Environments
 from ensign.builders.plan import BuildPlace
 from ensign.builders.profiles import files_named
 from ensign.builders.request import BuildPorts, BuildRequest
-from ensign.builders.sandboxes import Sandboxes, choose_sandboxes
-from ensign.builders.shown import (
+from ensign.builders.sandbox_mounts import (
     confinement_of,
     given_env,
     sandbox_key,
     shown_to_builds,
     tree_limits,
 )
+from ensign.builders.sandboxes import Sandboxes, choose_sandboxes
 from ensign.host.cache import key_of
 from ensign.host.files import file_sha256, is_file
 from ensign.meter.processor import read_processor

@@ -12,13 +12,13 @@ from pathlib import Path
 from ensign.builders import recorder, relink
 from ensign.builders.build_context import Bounds, BuildContext, Runner
 from ensign.builders.call_log import CallLog, recorded
+from ensign.builders.collect_artifacts import TakingError, made_libraries, take
 from ensign.builders.commands import with_jobs
 from ensign.builders.first_error import first_error
 from ensign.builders.layouts import bolt_call
 from ensign.builders.profile_files import bolt_coverage, lay, warnings_in
 from ensign.builders.profiles import of_file
 from ensign.builders.relink_context import RelinkContext
-from ensign.builders.running import TREE, Inputs, Run, StageFailedError
 from ensign.builders.sandboxes import Sandbox
 from ensign.builders.stage_facts import (
     ProfileFacts,
@@ -30,8 +30,8 @@ from ensign.builders.stage_facts import (
     proof_of,
     reader,
 )
+from ensign.builders.stage_runs import TREE, Inputs, Run, StageFailedError
 from ensign.builders.stages import Stage
-from ensign.builders.taking import TakingError, made_libraries, take
 from ensign.host.files import copy_tree, remove_tree
 from ensign.host.foreign_files import copy_foreign, take_over
 from ensign.host.processes import read_tail
@@ -53,7 +53,7 @@ BUILD_TREE = "build-tree"
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class StageResult:
     """How a stage ended: its entry, or the last lines of its log and why it failed.
 
     `reason` is how its command ended, `error` what failed it, where a tool said so.
@@ -77,7 +77,9 @@ class Made:
         return "\n".join(filter(None, (f"{self.why}; log: {self.log}", way_out, self.tail)))
 
 
-def perform_stage(stage: Stage, inputs: Inputs, jobs: int, build_context: BuildContext) -> Made:
+def perform_stage(
+    stage: Stage, inputs: Inputs, jobs: int, build_context: BuildContext
+) -> StageResult:
     """Build a stage in a copy of its tree. A failing command is a result, not an error.
 
     StorageFailed if the disk is full, Interrupted if the processes were interrupted.
@@ -146,9 +148,9 @@ def perform_stage(stage: Stage, inputs: Inputs, jobs: int, build_context: BuildC
     except StageFailedError as failed:
         tree = build_context.sandboxes.build_path
         error = first_error(failed.output, failed.calls, tree)
-        return Made(None, log, str(failed), read_tail(log), error)
+        return StageResult(None, log, str(failed), read_tail(log), error)
     log.unlink(missing_ok=True)
-    return Made(entry, entry.folder / _LOG)
+    return StageResult(entry, entry.folder / _LOG)
 
 
 def _main_part(

@@ -9,8 +9,8 @@ from pathlib import Path
 from ensign.builders import recorder
 from ensign.builders.build_context import BuildContext
 from ensign.builders.collector import Collector
-from ensign.builders.running import StageFailedError
 from ensign.builders.sandboxes import Sandbox
+from ensign.builders.stage_runs import StageFailedError
 from ensign.builders.stages import Stage
 from ensign.model.calls import Call
 from ensign.model.errors import InputError

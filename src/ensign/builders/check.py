@@ -15,13 +15,13 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ensign.builders.build_context import Bounds, BuildContext, Runner
+from ensign.builders.build_results import BuildResult
 from ensign.builders.build_stage import BUILD_TREE, environment_of
-from ensign.builders.built_again import changes, look
 from ensign.builders.call_log import set_up_recorder
 from ensign.builders.check_context import CheckContext, kept
 from ensign.builders.check_run import Checked, CheckRun, LimitMetError, varying
 from ensign.builders.estimate import remember_check
-from ensign.builders.outcomes import BuildResult
+from ensign.builders.rebuilt_programs import changes, look
 from ensign.builders.sandboxes import Sandbox
 from ensign.host.entry import Entry, Facts
 from ensign.host.files import storage_errors, tree_entries

@@ -7,13 +7,13 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
+from ensign.builders.build_results import BuildResult
 from ensign.builders.check import cached_check, perform_check
 from ensign.builders.check_context import CheckContext, check_key
 from ensign.builders.check_run import Checked
 from ensign.builders.estimate import check_cost
 from ensign.builders.order import jobs_for
-from ensign.builders.outcomes import BuildResult
-from ensign.builders.shown import shown_to_checks
+from ensign.builders.sandbox_mounts import shown_to_checks
 from ensign.model.build_events import BuildEvent, EventKind, OnEvent
 from ensign.model.builds import BuildFacts, CheckStatus
 from ensign.model.errors import CommandFailed, InputError, Interrupted

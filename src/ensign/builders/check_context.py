@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Lock
 
 from ensign.builders.build_context import BuildContext
-from ensign.builders.outcomes import BuildResult
+from ensign.builders.build_results import BuildResult
 from ensign.host.cache import key_of
 from ensign.host.files import file_sha256, is_file, is_folder, tree_entries, tree_sha256
 from ensign.model.errors import InputError

@@ -10,9 +10,9 @@ from itertools import zip_longest
 from pathlib import Path
 
 from ensign.builders.build_context import Runner
-from ensign.builders.built_again import Ran, TreeBefore, what_ran
+from ensign.builders.build_results import BuildResult
 from ensign.builders.check_context import CheckContext, expected_path
-from ensign.builders.outcomes import BuildResult
+from ensign.builders.rebuilt_programs import Ran, TreeBefore, what_ran
 from ensign.host.files import file_sha256
 from ensign.host.processes import Outcome
 from ensign.model.placeholders import fill, fill_all, program_values

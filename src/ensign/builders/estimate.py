@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 
 from pydantic import TypeAdapter
 
-from ensign.builders.build_stage import Made
+from ensign.builders.build_stage import StageResult
 from ensign.builders.order import to_do
 from ensign.builders.stage_facts import StageEntry, cached_stage
 from ensign.builders.stages import Stage
@@ -82,7 +82,7 @@ def expected_seconds(known: Known, stages: Iterable[Stage]) -> dict[str, float]:
     return {each.key: _seconds(each, _cost_of(known, each)) for each in stages}
 
 
-def remember_costs(known: Known, stages: Sequence[Stage], ends: Mapping[str, Made]) -> None:
+def remember_costs(known: Known, stages: Sequence[Stage], ends: Mapping[str, StageResult]) -> None:
     """Keep what each stage took, for the next estimate; of the first of a kind, for others, too."""
     for stage in reversed(stages):
         end = ends.get(stage.key)

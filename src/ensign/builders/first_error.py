@@ -186,7 +186,7 @@ def _build_error(cause: _Cause, tree: str) -> BuildError:
     elif not error.file.startswith("/"):
         file = error.file  # it lies elsewhere than where the commands began
     text = shortened(without_option(error.text), _LONGEST_TEXT)
-    return BuildError(file, error.line, text, way_out_of(error.text))
+    return BuildError(file, error.line, text, compiler_hint(error.text))
 
 
 def without_option(text: str) -> str:
@@ -194,7 +194,7 @@ def without_option(text: str) -> str:
     return _OPTION.sub("", text)
 
 
-def way_out_of(text: str) -> str:
+def compiler_hint(text: str) -> str:
     """What to do about an error, as its tool says it; empty where nothing is known."""
     for pattern, sentence in _PLAIN_ROWS:
         found = pattern.search(text)

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from ensign.builders.build_context import Bounds
 from ensign.builders.request import BuildPorts, BuildRequest
-from ensign.builders.sandboxes import Sandbox, choose_sandboxes
-from ensign.builders.shown import (
+from ensign.builders.sandbox_mounts import (
     confinement_of,
     given_env,
     is_shown_whole,
     shown_to_builds,
     tree_limits,
 )
+from ensign.builders.sandboxes import Sandbox, choose_sandboxes
 from ensign.host.files import file_sha256, is_file, storage_errors
 from ensign.host.foreign_files import hand_over
 from ensign.host.processes import Outcome, ProcessRequest, read_tail
@@ -27,7 +27,7 @@ from ensign.model.quoting import quoted
 from ensign.model.study_inputs import InputFile
 from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.sources.archive import fetch_file
-from ensign.sources.fetched import Fetcher, FetchLimits
+from ensign.sources.downloads import Fetcher, FetchLimits
 
 _PRINTED, _ERRORS = "input", "errors"
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensign.builders.first_error import first_error
-from ensign.builders.opened_tree import OpenedTree, opened_tree
+from ensign.builders.open_tree import OpenedTree, opened_tree
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.revisions import obtain_sources
-from ensign.builders.running import StageFailedError
+from ensign.builders.stage_runs import StageFailedError
 from ensign.builders.systems import introspection
 from ensign.builders.systems.build_system import BUILD_FOLDER, Recognized
-from ensign.builders.systems.inspected import Inspected, Target
 from ensign.builders.systems.registry import with_recipe_of_system
+from ensign.builders.systems.targets import Inspected, Target
 from ensign.host.foreign_files import HostileFileError, read_foreign
 from ensign.model.build_events import ignore
 from ensign.model.errors import InputError

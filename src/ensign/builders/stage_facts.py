@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from pydantic import ConfigDict, TypeAdapter
 
+from ensign.builders.collect_artifacts import Taken
 from ensign.builders.relink import Relinked
 from ensign.builders.stages import Stage
-from ensign.builders.taking import Taken
 from ensign.host.cache import Cache
 from ensign.host.entry import Entry, Facts
 from ensign.model.built_files import MadeLibrary

@@ -13,7 +13,7 @@ from ensign.builders.environments import (
 )
 from ensign.builders.plan import variant_flags
 from ensign.builders.request import BuildPorts, BuildRequest
-from ensign.builders.shown import confinement_of
+from ensign.builders.sandbox_mounts import confinement_of
 from ensign.host.cache import Cache, key_of
 from ensign.meter.processor import read_processor
 from ensign.model.errors import InputError

@@ -22,7 +22,7 @@ from ensign.model.score_units import better_by, contradiction
 from ensign.model.trials import Better, Metric, Mode, Score
 
 if TYPE_CHECKING:
-    from ensign.lab.compare.parameters import Parameter
+    from ensign.experiment.compare.parameters import Parameter
 
 T = TypeVar("T")
 
@@ -274,10 +274,10 @@ def compare(  # noqa: PLR0913  # one parameter per option of the command line
     were measured), 4 interrupted.
     """
     from ensign.cli.compare_run import run_compare  # noqa: PLC0415  # numpy loads with it
-    from ensign.lab.commands import parse_cpus, parse_ports  # noqa: PLC0415
-    from ensign.lab.compare.drive_file import read_drive  # noqa: PLC0415
-    from ensign.lab.compare.options import DEFAULT_PORTS, Options  # noqa: PLC0415
-    from ensign.lab.compare.parameters import with_parameters  # noqa: PLC0415
+    from ensign.experiment.command_words import parse_cpus, parse_ports  # noqa: PLC0415
+    from ensign.experiment.compare.drive_file import read_drive  # noqa: PLC0415
+    from ensign.experiment.compare.options import DEFAULT_PORTS, Options  # noqa: PLC0415
+    from ensign.experiment.compare.parameters import with_parameters  # noqa: PLC0415
     from ensign.model.units import parse_duration_ns, parse_share  # noqa: PLC0415
 
     options = Options(
@@ -373,7 +373,7 @@ def _score(pattern: str | None, unit: str, better: Better | None) -> Score | Non
         if unit or better is not None:
             raise InputError("--unit and --better say more of a --score PATTERN; give that, too")
         return None
-    from ensign.lab.commands import require_group  # noqa: PLC0415
+    from ensign.experiment.command_words import require_group  # noqa: PLC0415
 
     better = better or better_by(unit)
     if better is None:
@@ -397,7 +397,7 @@ def _parameters(
     lists: list[str] | None, scans: list[str] | None, step: str | None
 ) -> list[Parameter]:
     """The parameters of the commands, in the order of the command line, lists first."""
-    from ensign.lab.compare.parameters import listed, scanned  # noqa: PLC0415
+    from ensign.experiment.compare.parameters import listed, scanned  # noqa: PLC0415
 
     if step is not None and not scans:
         raise InputError("--parameter-step-size needs a -P VAR MIN MAX")

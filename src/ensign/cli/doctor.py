@@ -85,9 +85,9 @@ class _Wanted:
 def _of_artifact(
     asked: _Wanted, columns: int, outputs: Outputs, *, details: bool
 ) -> tuple[Finding, ...]:
-    from ensign.lab.doctor.single import examine_process, examine_program  # noqa: PLC0415
-    from ensign.lab.ports import Ports  # noqa: PLC0415  # pydantic and pyelftools load here
+    from ensign.experiment.ports import Ports  # noqa: PLC0415  # pydantic and pyelftools load here
     from ensign.report import as_artifact  # noqa: PLC0415
+    from ensign.tools.doctor.single import examine_process, examine_program  # noqa: PLC0415
 
     path, processes = asked.path, Ports().processes()
     if _PROCESS.fullmatch(str(path)) and not path.exists():
@@ -105,9 +105,9 @@ def _of_artifact(
 def _of_machine(
     study: Path | None, columns: int, outputs: Outputs, *, race: bool
 ) -> tuple[Finding, ...]:
-    from ensign.lab.doctor.examine import examine_machine  # noqa: PLC0415  # numpy loads here
-    from ensign.lab.doctor.probe import DoctorPorts  # noqa: PLC0415
     from ensign.report import as_doctor  # noqa: PLC0415
+    from ensign.tools.doctor.examine import examine_machine  # noqa: PLC0415  # numpy loads here
+    from ensign.tools.doctor.probe import DoctorPorts  # noqa: PLC0415
 
     if race and sys.stderr.isatty():
         write(sys.stderr, "examining the machine and measuring for two seconds …\n")

@@ -40,8 +40,8 @@ def show(
 
     Exit status: 0, 2 wrong use.
     """
-    from ensign.lab.environment.capture import capture  # noqa: PLC0415  # pydantic loads here
     from ensign.report import as_environment  # noqa: PLC0415
+    from ensign.tools.capture_environment import capture  # noqa: PLC0415  # pydantic loads here
 
     sheet = capture(name, study, python)
     say(as_environment.sheet_json(sheet) if json else as_environment.sheet_text(sheet))
@@ -60,9 +60,9 @@ def diff(
 
     Exit status: 0, 2 wrong use.
     """
-    from ensign.lab.environment.capture import capture  # noqa: PLC0415  # pydantic loads here
     from ensign.model.environment_sheet import sheet_differences  # noqa: PLC0415
     from ensign.report import as_environment  # noqa: PLC0415
+    from ensign.tools.capture_environment import capture  # noqa: PLC0415  # pydantic loads here
 
     found = sheet_differences(capture(one, study, python), capture(other, study, python))
     text = as_environment.differences_json if json else as_environment.differences_text

@@ -9,8 +9,8 @@ from typing import TypeVar
 from ensign.cli.output import say_in_colour, write
 from ensign.cli.outputs import FailOn, Outputs
 from ensign.cli.progress import screen_of
+from ensign.experiment.steps import ExperimentOutcome, ExperimentSteps, run_experiment
 from ensign.host.signals import signals_deferred
-from ensign.lab.experiment import ExperimentOutcome, ExperimentSteps, run_experiment
 from ensign.model.results import Result, Stopped
 from ensign.report import as_terminal
 

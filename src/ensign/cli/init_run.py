@@ -9,12 +9,12 @@ from pathlib import Path
 
 from ensign.cli.output import say
 from ensign.cli.progress import BuildProgress, StatusLine
-from ensign.lab.init.asked_axes import asked_axes, vary
-from ensign.lab.init.first_build import Callbacks
-from ensign.lab.init.first_study import FirstStudy, Wish, first_study
-from ensign.lab.ports import Ports
-from ensign.lab.study.prepare import open_cache
+from ensign.experiment.ports import Ports
+from ensign.experiment.study.prepare import open_cache
 from ensign.model.errors import InputError
+from ensign.tools.init.axes import asked_axes, vary
+from ensign.tools.init.first_build import Callbacks
+from ensign.tools.init.first_study import FirstStudy, InitRequest, first_study
 
 _FILE = "ensign.toml"
 
@@ -38,7 +38,7 @@ def init(folder: Path, asked: InitOptions, *, force: bool) -> None:
         raise InputError(f"{file} is there already: --force writes over it, 'ensign run' runs it")
     axes = asked_axes(asked.axes)
     artifact = asked.artifact or (shlex.split(asked.command) or [""])[0]
-    wish = Wish(folder, file, asked.system, artifact, asked.command)
+    wish = InitRequest(folder, file, asked.system, artifact, asked.command)
     ports = Ports()
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
         told = Callbacks(BuildProgress(line, sys.stderr).show, line.show)

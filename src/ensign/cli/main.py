@@ -29,7 +29,7 @@ from ensign.cli.study import (
 )
 from ensign.cli.suites import suites
 from ensign.cli.workloads import workloads
-from ensign.host.refusals import refusal
+from ensign.host.os_errors import refusal
 from ensign.host.signals import stopped_by_signals
 from ensign.model.errors import (
     CommandFailed,

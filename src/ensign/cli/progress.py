@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from ensign.cli.output import rewrite, write
-from ensign.lab.compare.run import Expected, Progress
-from ensign.lab.study.racing import RoundPlan, RoundProgress
+from ensign.experiment.compare.run import Expected, Progress
+from ensign.experiment.study.round_plan import RoundPlan, RoundProgress
 from ensign.model.build_events import BuildEvent
 from ensign.model.comparisons import Comparison
 from ensign.model.findings import Finding

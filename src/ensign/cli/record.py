@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ensign.cli.output import complain
+from ensign.model.units import pluralize
 
 
 def record(
@@ -25,9 +26,8 @@ def record(
     `ensign doctor` in this folder, or of a program in it, then knows every call. The command runs
     as you do, unconfined; its exit status is that of this one, and signals go to it.
     """
-    from ensign.lab.ports import Ports  # noqa: PLC0415  # pydantic loads here
-    from ensign.lab.watched_build import watch_build  # noqa: PLC0415
-    from ensign.model.units import counted  # noqa: PLC0415
+    from ensign.experiment.ports import Ports  # noqa: PLC0415  # pydantic loads here
+    from ensign.tools.record_build import watch_build  # noqa: PLC0415
 
     built = watch_build(command, output, Ports())
     kept = f"; {built.kept} calls of earlier builds still hold" if built.kept else ""
@@ -35,7 +35,7 @@ def record(
         complain(f"nothing was recorded: there was nothing to build{kept}")
     elif built.calls:
         did = f"{built.compiled} compiled, {built.linked} linked"
-        complain(f"recorded {counted(len(built.calls), 'call')} ({did}) in {built.file}{kept}")
+        complain(f"recorded {pluralize(len(built.calls), 'call')} ({did}) in {built.file}{kept}")
     else:
         complain(
             "no call of a compiler was recorded: there was nothing to build, its compiler is not "

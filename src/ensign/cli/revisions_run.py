@@ -12,21 +12,21 @@ from ensign.cli.machine_lock import machine_lock
 from ensign.cli.outputs import FailOn, Outputs
 from ensign.cli.progress import StatusLine
 from ensign.cli.study_run import study_progress
+from ensign.experiment.compare.options import Options
+from ensign.experiment.ports import Ports
+from ensign.experiment.record import read_record
+from ensign.experiment.revision_study import duration_text
+from ensign.experiment.revisions import revision_study
+from ensign.experiment.steps import ExperimentOutcome
+from ensign.experiment.study.phase import StudyContext
+from ensign.experiment.study.prepare import open_cache
+from ensign.experiment.study.run import StudySteps, folder_of, stored_result
+from ensign.experiment.study.study_confinement import confined_ports
+from ensign.experiment.study_file import LimitOptions
 from ensign.host.files import check_writable
-from ensign.lab.compare.options import Options
-from ensign.lab.experiment import ExperimentOutcome
-from ensign.lab.ports import Ports
-from ensign.lab.record import read_record
-from ensign.lab.revision_study import duration_text
-from ensign.lab.revisions import revision_study
-from ensign.lab.study import evidence
-from ensign.lab.study.phase import StudyContext
-from ensign.lab.study.prepare import open_cache
-from ensign.lab.study.run import StudySteps, folder_of, stored_result
-from ensign.lab.study.surroundings import confined_ports
-from ensign.lab.study_file import LimitOptions
 from ensign.model.errors import BudgetTooShort, InputError, Interrupted
 from ensign.model.results import Result, Stopped
+from ensign.tools import bundles
 
 # Without --budget a race takes longer than usual where its program does, up to this.
 _LONGEST_NS = 3600 * 10**9
@@ -72,7 +72,7 @@ def run_revisions(  # noqa: PLR0913  # what the command line says
             line.clear()
             if bundle is None or result.withheld:
                 return ""
-            return f"Bundle: {evidence.bundle(file.path, bundle).path}\n"
+            return f"Bundle: {bundles.bundle(file.path, bundle).path}\n"
 
         steps = StudySteps(
             file, context, known=made.findings, race_same=options.race_same, told=told

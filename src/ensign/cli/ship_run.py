@@ -8,14 +8,14 @@ from pathlib import Path
 
 from ensign.cli.output import complain, say
 from ensign.cli.progress import BuildProgress, StatusLine
-from ensign.lab.ports import Ports
-from ensign.lab.ship.hosts import read_host
-from ensign.lab.ship.ship import PAGE, Demands, check_folder, chosen, write_folder
-from ensign.lab.ship.ship import ship as ship_study
-from ensign.lab.study.prepare import open_cache, open_study
-from ensign.lab.study.run import folder_of, stored_result
+from ensign.experiment.ports import Ports
+from ensign.experiment.study.prepare import open_cache, open_study
+from ensign.experiment.study.run import folder_of, stored_result
 from ensign.model.shipment import ShippedFile
 from ensign.report.as_pull_request import pull_request
+from ensign.tools.ship.hosts import read_host
+from ensign.tools.ship.ship import PAGE, Demands, check_folder, chosen, write_folder
+from ensign.tools.ship.ship import ship as ship_study
 
 _NO_EFFECT = 1
 _SHOWN = 3

@@ -87,7 +87,7 @@ def run(  # noqa: PLR0913  # one parameter per option of the command line
     """
     from ensign.cli import study_run  # noqa: PLC0415
     from ensign.cli.machine_lock import machine_lock  # noqa: PLC0415
-    from ensign.lab.study_file import LimitOptions  # noqa: PLC0415
+    from ensign.experiment.study_file import LimitOptions  # noqa: PLC0415
 
     limits = LimitOptions(budget=budget, precision=precision)
     lock = machine_lock(share=share_machine)

@@ -11,22 +11,22 @@ from ensign.cli.experiment import carry_out, show
 from ensign.cli.output import complain, say, write
 from ensign.cli.outputs import FailOn, Outputs
 from ensign.cli.progress import BuildProgress, RoundsProgress, StatusLine, screen_of
+from ensign.experiment.ports import Ports
+from ensign.experiment.study.forecast import expectation
+from ensign.experiment.study.phase import StudyContext
+from ensign.experiment.study.prepare import open_cache, open_study
+from ensign.experiment.study.progress import ProgressCallbacks
+from ensign.experiment.study.run import StudySteps, folder_of
+from ensign.experiment.study.study_confinement import confined_ports
+from ensign.experiment.study_file import LimitOptions
 from ensign.host.files import check_writable, write_atomically
 from ensign.host.race_lock import RaceLock
-from ensign.lab.ports import Ports
-from ensign.lab.study import evidence
-from ensign.lab.study.differences import differences
-from ensign.lab.study.phase import StudyContext
-from ensign.lab.study.plan import expectation
-from ensign.lab.study.prepare import open_cache, open_study
-from ensign.lab.study.progress import ProgressCallbacks
-from ensign.lab.study.run import StudySteps, folder_of
-from ensign.lab.study.surroundings import confined_ports
-from ensign.lab.study.verify import keep_figures
-from ensign.lab.study_file import LimitOptions
 from ensign.model.results import Result
 from ensign.model.units import format_size, parse_duration_ns
 from ensign.report import as_difference, as_html, as_plan
+from ensign.tools import bundles
+from ensign.tools.diff_studies import differences
+from ensign.tools.verify import keep_figures
 
 
 def plan(path: Path, workloads: Sequence[str]) -> None:
@@ -88,7 +88,7 @@ def study_progress(line: StatusLine) -> ProgressCallbacks:
 def report(path: Path, outputs: Outputs, *, details: bool, every_workload: bool) -> Result:
     """See `ensign.cli.study.report`. Where files are asked for, only they are written."""
     outputs.check()
-    with evidence.opened(path) as found:
+    with bundles.opened(path) as found:
         result = found.result()
     if outputs.are_asked_for:
         outputs.write(result)
@@ -115,13 +115,13 @@ def bundle(path: Path, output: Path | None, key: Path | None) -> None:
     """See `ensign.cli.study.bundle`."""
     if output is not None:
         check_writable(output)
-    made = evidence.bundle(path, output, key)
+    made = bundles.bundle(path, output, key)
     say(f"Bundle: {made.path} ({format_size(made.size_bytes)}, SHA-256 {made.sha256})\n")
 
 
 def unbundle(path: Path, folder: Path) -> None:
     """See `ensign.cli.study.unbundle`."""
-    given, missing = evidence.unbundle(path, folder)
+    given, missing = bundles.unbundle(path, folder)
     for each in given:
         say(f"{each}\n")
     say(f"To run it again: ensign run {given[0]}\n")

@@ -35,9 +35,9 @@ def suites(
     runnable where the server's version knows its commands. Exit status: 0, 2 where a test's file is
     wrong.
     """
-    from ensign.lab.ports import Ports  # noqa: PLC0415  # pydantic and yaml load with these
-    from ensign.lab.study.prepare import open_cache  # noqa: PLC0415
-    from ensign.lab.suites import list_suite, pinned_suite  # noqa: PLC0415
+    from ensign.experiment.ports import Ports  # noqa: PLC0415  # pydantic and yaml load with these
+    from ensign.experiment.study.prepare import open_cache  # noqa: PLC0415
+    from ensign.experiment.suites import list_suite, pinned_suite  # noqa: PLC0415
     from ensign.model.errors import InputError  # noqa: PLC0415
     from ensign.report import as_suites  # noqa: PLC0415
 

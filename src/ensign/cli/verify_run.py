@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ensign.cli.output import say
-from ensign.lab.figures import Verification
-from ensign.lab.study import evidence
+from ensign.experiment.figures import Verification
 from ensign.model.errors import InputError
+from ensign.tools import bundles
 
 _DIFFERS = 1
 
@@ -17,35 +17,35 @@ def verify(path: Path, signers: Path | None) -> int:
     found = _of_bundle(path, signers, must=signers is not None)
     if not found.differs:
         try:
-            with evidence.opened(path) as opened:
+            with bundles.opened(path) as opened:
                 found += opened.verified()
-        except evidence.BundleChanged as changed:
+        except bundles.BundleChanged as changed:
             found += Verification((), (str(changed),))
     return _told(path, found)
 
 
 def verify_bundle(path: Path, signers: Path | None) -> int:
     """See `ensign.cli.study.bundle`. Returns the exit status."""
-    if not evidence.is_bundle(path):
+    if not bundles.is_bundle(path):
         raise InputError(f"{path} is not a bundle; 'ensign report {path} --verify' checks a study")
     found = _of_bundle(path, signers, must=True)
     try:
-        with evidence.opened(path):
+        with bundles.opened(path):
             whole = Verification(("no file in it is missing, changed or added",), ())
-    except evidence.BundleChanged as changed:
+    except bundles.BundleChanged as changed:
         whole = Verification((), (str(changed),))
     return _told(path, found + whole)
 
 
 def _of_bundle(path: Path, signers: Path | None, *, must: bool) -> Verification:
     """Who signed it; that nobody did is wrong where it `must` be signed."""
-    if not evidence.is_bundle(path):
+    if not bundles.is_bundle(path):
         if signers is not None:
             raise InputError(f"{path} is not a bundle: --signers is about those")
         return Verification((), ())
     try:
-        signer = evidence.signer_of_bundle(path, signers)
-    except evidence.BadSignatureError as error:
+        signer = bundles.signer_of_bundle(path, signers)
+    except bundles.BadSignatureError as error:
         why = f"{path} was changed after it was signed, or its signature was ({error})"
         return Verification((), (why,))
     if signer is None:

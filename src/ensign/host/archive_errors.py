@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ensign.host.refusals import shortage_behind
+from ensign.host.os_errors import shortage_behind
 from ensign.model.errors import EnsignError, InputError
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ensign.host.refusals import refusal
+from ensign.host.os_errors import refusal
 
 _CHUNK_BYTES = 1 << 16
 _LOOK_S = 0.05

@@ -51,7 +51,7 @@ def stopped_by_signals() -> Iterator[None]:
             signal.signal(number, signal.SIG_IGN)
 
 
-def heed_signals_again() -> None:
+def restore_signal_handlers() -> None:
     """Lets the next signal interrupt, also soon after the one before: something may take long."""
     handler = signal.getsignal(signal.SIGINT)
     if isinstance(handler, _Interrupter):

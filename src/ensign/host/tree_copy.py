@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ensign.host.descent import Descent
+from ensign.host.directory_cursor import Descent
 from ensign.host.storage import storage_errors
 from ensign.host.tree_walk import TreeEntry, passed_over, walk
 from ensign.model.errors import InputError

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Protocol
 
-from ensign.host.descent import Descent
+from ensign.host.directory_cursor import Descent
 
 _ATTEMPTS = 10
 _PAUSE_S = 0.02

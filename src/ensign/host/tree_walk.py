@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from ensign.host.descent import Descent
+from ensign.host.directory_cursor import Descent
 
 # No program opens a longer name; where there are such, reading them has no end that is of use.
 LONGEST_NAME_BYTES = 1 << 14

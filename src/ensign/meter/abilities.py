@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ensign.host.bounded_run import Bounded, run_bounded
-from ensign.meter.failed import ended_early
+from ensign.meter.exit_errors import ended_early
 from ensign.model.errors import DeadlineMet, InternalError
 
 _BOUNDS = Bounded(deadline_s=10.0, most_bytes=1 << 20)

@@ -23,7 +23,7 @@ from typing import Literal, Protocol
 from ensign.host.json_text import read_json
 from ensign.host.search_path import apart_from
 from ensign.host.signals import signals_deferred
-from ensign.meter.failed import ended_early
+from ensign.meter.exit_errors import ended_early
 from ensign.model.errors import CommandFailed, InputError, InternalError, Interrupted
 
 Json = Mapping[str, object]

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ensign.host.bounded_run import Bounded, run_bounded
-from ensign.meter.failed import ended_early
+from ensign.meter.exit_errors import ended_early
 from ensign.model.errors import DeadlineMet, InternalError
 
 _BOUNDS = Bounded(deadline_s=60.0, most_bytes=1 << 30)

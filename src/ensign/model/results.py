@@ -11,10 +11,10 @@ from typing import Literal
 from ensign.model.builds import BuildFacts
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.effects import NO_EFFECTS, Factorial
+from ensign.model.executed_files import WhatRan
 from ensign.model.findings import Finding
 from ensign.model.precision import Precision
-from ensign.model.ran import WhatRan
-from ensign.model.traced import MappedFile
+from ensign.model.traced_execution import MappedFile
 from ensign.model.trials import Metric, Mode, Trial, VariantFailure
 
 

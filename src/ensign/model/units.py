@@ -119,6 +119,6 @@ def format_percent(share: float, digits: int = 1) -> str:
     return f"{sign}{abs(rounded):.{digits}f} %"
 
 
-def counted(number: int, noun: str) -> str:
+def pluralize(number: int, noun: str) -> str:
     """`1 build`, `3 builds`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

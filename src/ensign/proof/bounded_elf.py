@@ -21,7 +21,7 @@ from elftools.dwarf.dwarfinfo import DWARFInfo
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
 
-from ensign.host.refusals import shortage_behind
+from ensign.host.os_errors import shortage_behind
 
 # Programs, libraries and objects take a fraction of that: 0.1 reads and 1 byte for each of theirs.
 _READS = 50_000

@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ensign.host.files import file_sha256, tree_entries
-from ensign.host.refusals import is_shortage
+from ensign.host.os_errors import is_shortage
 from ensign.model.errors import InputError
 from ensign.proof.archives import contents
 from ensign.proof.bounded_elf import DamagedFile

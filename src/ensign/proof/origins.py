@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from ensign.host.files import file_sha256
-from ensign.host.refusals import is_shortage
+from ensign.host.os_errors import is_shortage
 from ensign.model.calls import Call, LinkInput
 from ensign.proof.archives import contents
 from ensign.proof.bounded_elf import DamagedFile, elf_of

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.differences import Differing, RatioChange, StudyDifference
 from ensign.model.quoting import json_visible
-from ensign.model.units import counted, speedup
+from ensign.model.units import pluralize, speedup
 from ensign.report import github, words
 from ensign.report.github import safe
 from ensign.report.words import clean, listed, percent, plain_share
@@ -197,7 +197,7 @@ def _headline(rows: list[RatioChange], found: StudyDifference) -> str:
     against = f"against {clean(found.baseline)}"
     if moved:
         names = listed(tuple(each.comparison.variant for each in moved))
-        return f"From A to B {counted(len(moved), 'variant')} changed {against}: {names}."
+        return f"From A to B {pluralize(len(moved), 'variant')} changed {against}: {names}."
     within = [each for each in rows if each.comparison.size is Size.WITHIN]
     if len(within) == len(rows) and found.margin is not None:
         limit = plain_share(found.margin)
@@ -212,7 +212,7 @@ def _headline(rows: list[RatioChange], found: StudyDifference) -> str:
 def _sides(found: StudyDifference) -> tuple[str, ...]:
     return tuple(
         f"{letter}: {clean(side.label)} ({clean(side.name)}, {clean(side.made_at)}, "
-        f"{counted(side.rounds, 'round')}, ensign {clean(side.version)})."
+        f"{pluralize(side.rounds, 'round')}, ensign {clean(side.version)})."
         for letter, side in (("A", found.a), ("B", found.b))
     )
 

@@ -16,7 +16,7 @@ from ensign.model.builds import BuildFacts
 from ensign.model.comparisons import Direction
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import Result
-from ensign.model.units import counted
+from ensign.model.units import pluralize
 from ensign.report import figures, html_figures, latency, palette, words
 from ensign.report.confirmation import (
     confirmation_text,
@@ -26,11 +26,11 @@ from ensign.report.confirmation import (
     plan_text,
 )
 from ensign.report.effects import effects_view
-from ensign.report.findings import told
+from ensign.report.executed_files import whose
+from ensign.report.findings import list_findings
 from ensign.report.heat import heat_map
 from ensign.report.layouts import ONE_BINARY_NOTE, WITHIN_SPREAD, WITHIN_SPREAD_NOTE
 from ensign.report.notes import BY_MINIMUM, notes
-from ensign.report.ran import whose
 from ensign.report.trade import hardening_rows, trade_view
 from ensign.report.verdict import twin_sentence, verdict_of
 from ensign.report.view import ResultView, status_of, view_of
@@ -123,7 +123,7 @@ def render(result: Result) -> str:
             builds=[_built(build) for build in result.builds],
             confirmation=_confirmation(result),
             exploration=exploration_text(result),
-            findings=told(sorted(findings_of(result), key=_severity)),
+            findings=list_findings(sorted(findings_of(result), key=_severity)),
             measured=_measured(result),
             notes=notes(result),
             by_minimum=BY_MINIMUM,
@@ -218,7 +218,7 @@ def _twin(result: Result) -> tuple[str, ...]:
         out = len(each) - each.count(Direction.UNCLEAR)
         expected = len(each) * (1 - result.level)
         found.append(
-            f"{out} of its {counted(len(each), 'workload interval')} "
+            f"{out} of its {pluralize(len(each), 'workload interval')} "
             f"{'excludes' if out == 1 else 'exclude'} zero; by chance about "
             f"{expected:.1f} would."
         )

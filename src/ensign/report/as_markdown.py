@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from ensign.model.findings import Finding
 from ensign.model.results import Result
 from ensign.model.trials import Metric
-from ensign.model.units import counted
+from ensign.model.units import pluralize
 from ensign.report import figures, github, latency
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.effects import effects_view
-from ensign.report.findings import told
+from ensign.report.findings import list_findings
 from ensign.report.github import folded, html, safe
 from ensign.report.layouts import WITHIN_SPREAD
 from ensign.report.notes import BY_MINIMUM, SIGNIFICANT_HEADING, Note, notes, redo_notes
@@ -72,7 +72,7 @@ def _each_variant(result: Result, view: ResultView, length: int) -> list[str]:
         length += len(table)
         parts.append(table)
     if left_out:
-        more = counted(left_out, "more variant")
+        more = pluralize(left_out, "more variant")
         parts.append(f"Workloads of {more}: see the HTML report.")
     return parts
 
@@ -219,7 +219,7 @@ def _baseline(name: str, margin: float | None) -> list[str]:
 
 def _findings(findings: Iterable[Finding]) -> list[str]:
     lines = []
-    for each in told(findings):
+    for each in list_findings(findings):
         about = f" {safe(each.subjects)}:" if each.subjects else ""
         lines.append(f"- **{each.severity.value}** ({safe(each.code)}){about} {safe(each.text)}")
     return ["#### Findings", "\n".join(lines)] if lines else []

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from ensign.model.expectation import Basis, Expectation, PlannedVariant, Work
-from ensign.model.units import counted, format_duration, format_size
+from ensign.model.units import format_duration, format_size, pluralize
 from ensign.report.words import clean
 
 _INDENT = "    "
@@ -23,7 +23,7 @@ def plan(expected: Expectation, width: int = 80) -> str:
     """The whole plan; nothing in it is measured, it is what was asked for and what is expected."""
     lines = [f"{expected.title or expected.name}", ""]
     lines += _variants(expected.variants, width)
-    workloads = counted(len(expected.workloads), "workload")
+    workloads = pluralize(len(expected.workloads), "workload")
     lines += ["", f"{workloads}, {_rounds(expected.rounds)}:"]
     for name, command in expected.workloads:
         lines += _wrapped(f"  {name}: {command}", width)
@@ -67,7 +67,7 @@ def _modes(modes: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _rounds(number: int | None) -> str:
-    return "as many rounds as the budget holds" if number is None else counted(number, "round")
+    return "as many rounds as the budget holds" if number is None else pluralize(number, "round")
 
 
 def _waiting(number: int | None) -> str:
@@ -75,7 +75,7 @@ def _waiting(number: int | None) -> str:
 
 
 def _variants(variants: tuple[PlannedVariant, ...], width: int) -> list[str]:
-    lines = [f"{counted(len(variants), 'variant')}:"]
+    lines = [f"{pluralize(len(variants), 'variant')}:"]
     for variant in variants:
         marks = "  (baseline)" if variant.is_baseline else ""
         if variant.build_s:

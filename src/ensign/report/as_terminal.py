@@ -16,18 +16,18 @@ from ensign.model.findings import Severity
 from ensign.model.quoting import distinct_short
 from ensign.model.results import Result, VariantFacts
 from ensign.model.trials import Metric
-from ensign.model.units import counted
+from ensign.model.units import pluralize
 from ensign.report import figures, words
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.effects import EXPLORED, effects_view
-from ensign.report.findings import briefly_told, told
+from ensign.report.executed_files import summary
+from ensign.report.findings import briefly_told, list_findings
 from ensign.report.latency import COLUMNS as LATENCY_COLUMNS
 from ensign.report.latency import HEADING as LATENCY
 from ensign.report.latency import READ as LATENCY_READ
 from ensign.report.latency import latency_tables
 from ensign.report.layouts import ONE_BINARY_NOTE, WITHIN_SPREAD_NOTE
 from ensign.report.notes import BY_MINIMUM, SIGNIFICANT_HEADING, notes, redo_notes
-from ensign.report.ran import summary
 from ensign.report.terminal_page import PLAIN, Page, Screen
 from ensign.report.trade import trade_view
 from ensign.report.verdict import twin_sentence, verdict_of
@@ -73,15 +73,15 @@ def _brief(page: Page, result: Result) -> None:
         _suite(page, shown, view, view.compared[:_MOST_ROWS], ruled=False)
         more = len(view.compared) - _MOST_ROWS
         if more > 0:
-            page.line(f"{counted(more, 'more variant')}: --details", "dim")
+            page.line(f"{pluralize(more, 'more variant')}: --details", "dim")
         page.blank()
         _costs(page, shown, with_twin=False, ruled=False)
     findings = findings_of(result)
     # The verdict has the errors.
     said = [each for each in briefly_told(findings) if each.severity is not Severity.ERROR]
     page.findings(said[:_MOST_FINDINGS], cropped=True)
-    more = len(told(findings)) - len(said[:_MOST_FINDINGS])
-    others = f"{counted(more, 'more finding')}, and how" if more else "How"
+    more = len(list_findings(findings)) - len(said[:_MOST_FINDINGS])
+    others = f"{pluralize(more, 'more finding')}, and how" if more else "How"
     page.line(f"{others} it was measured: --details", "dim")
 
 
@@ -102,7 +102,7 @@ def _details(page: Page, result: Result, *, every_workload: bool) -> None:
     ran = summary(result.ran)
     if ran:
         page.line(clean(ran), "dim")
-    findings = told(findings_of(result))
+    findings = list_findings(findings_of(result))
     if findings:
         page.heading("Findings")
         page.findings(findings)
@@ -138,7 +138,7 @@ def _phase(page: Page, result: Result, view: ResultView, *, every_workload: bool
     for variant in shown if every_workload else shown[:1]:
         _workloads(page, variant, result)
     if not every_workload and len(shown) > 1:
-        page.line(f"{counted(len(shown) - 1, 'more variant')} in the HTML, CSV and JSON.")
+        page.line(f"{pluralize(len(shown) - 1, 'more variant')} in the HTML, CSV and JSON.")
         page.blank()
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ensign.model.findings import Finding
 from ensign.model.results import Confirmation, Result
-from ensign.model.units import counted
+from ensign.model.units import pluralize
 from ensign.report.words import clean, listed, plain_share
 
 HEADING = "Confirmation"
@@ -22,7 +22,7 @@ def exploration_text(result: Result) -> str:
     """What must stand over the tables of an exploration; empty for a study of one phase."""
     if result.confirmation is None:
         return ""
-    rounds = counted(result.rounds_done, "round")
+    rounds = pluralize(result.rounds_done, "round")
     return (
         f"Exploration: {rounds} of all variants, to choose what to confirm. Nothing is claimed of "
         "it: the best of several looks better than it is."
@@ -38,7 +38,7 @@ def pending_text(confirmation: Confirmation, baseline: str) -> str:
             f"In the exploration no variant that may win had a better mean than {clean(baseline)}: "
             "there was nothing to confirm."
         )
-    done = f"{confirmation.rounds_done} of {counted(confirmation.rounds, 'confirming round')}"
+    done = f"{confirmation.rounds_done} of {pluralize(confirmation.rounds, 'confirming round')}"
     return f"Nothing is claimed yet: {done} are done, and none is looked at before the last."
 
 
@@ -47,7 +47,7 @@ def confirmation_text(confirmation: Confirmation) -> str:
     finalists = listed(confirmation.finalists)
     which = "finalist" if len(confirmation.finalists) == 1 else "finalists"
     return (
-        f"Raced again: {which} {finalists}, {counted(confirmation.rounds, 'round')} on fresh "
+        f"Raced again: {which} {finalists}, {pluralize(confirmation.rounds, 'round')} on fresh "
         f"{listed(confirmation.fresh)}, each claim at {plain_share(confirmation.level)}; nothing "
         "of the exploration is counted."
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.effects import AxisChange, Effect
 from ensign.model.results import Result
-from ensign.model.units import counted
+from ensign.model.units import pluralize
 from ensign.model.variants import DEFAULTS
 from ensign.report import words
 from ensign.report.layouts import races_relinks
@@ -194,7 +194,7 @@ def _together(effect: Effect, margin: float | None) -> str:
     both = _opening(_both(effect), effect.changes[0])
     comparison = shown(effect)
     span = words.span_of(comparison)
-    over = f"over {counted(effect.groups, 'matched square')}"
+    over = f"over {pluralize(effect.groups, 'matched square')}"
     if comparison.direction is not Direction.UNCLEAR:
         more = "more" if comparison.direction is Direction.FASTER else "less"
         amount = percent(abs(span.point), span.digits).removeprefix("+")
@@ -224,7 +224,7 @@ def _row(label: str, effect: Effect, margin: float | None) -> EffectRow:
 
 
 def _pairs(effect: Effect) -> str:
-    said = counted(effect.groups, "matched pair")
+    said = pluralize(effect.groups, "matched pair")
     where = restriction_words(effect.only)
     return f"{said}, {'all ' if effect.groups > 1 else ''}{where}" if where else said
 

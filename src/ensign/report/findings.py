@@ -14,7 +14,7 @@ _ANSWERS = (MOSTLY_WAITING, MOSTLY_SYSTEM, LONGER_WOULD_TELL)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ListedFinding:
     """One finding about one subject, or the same about several, ready to show."""
 
     severity: Severity
@@ -23,18 +23,20 @@ class Told:
     text: str
 
 
-def told(findings: Iterable[Finding]) -> tuple[Told, ...]:
+def list_findings(findings: Iterable[Finding]) -> tuple[ListedFinding, ...]:
     """In their order; what is said of several subjects in the same words is one of them."""
     found: dict[tuple[Severity, str, str], list[str]] = {}
     for each in findings:
         found.setdefault((each.severity, each.code, each.text), []).append(each.subject)
     return tuple(
-        Told(severity, clean(code), listed(tuple(dict.fromkeys(filter(None, about)))), clean(text))
+        ListedFinding(
+            severity, clean(code), listed(tuple(dict.fromkeys(filter(None, about)))), clean(text)
+        )
         for (severity, code, text), about in found.items()
     )
 
 
-def briefly_told(findings: Iterable[Finding]) -> tuple[Told, ...]:
+def briefly_told(findings: Iterable[Finding]) -> tuple[ListedFinding, ...]:
     """Those that ask for something, or belong to the answer, the worst first, one for each code."""
     asking = [each for each in findings if _rank(each) is not None]
     asking.sort(key=lambda each: _rank(each) or 0)
@@ -53,11 +55,11 @@ def _rank(finding: Finding) -> int | None:
     return 2 if finding.severity is Severity.WARNING else None
 
 
-def _one_of(alike: list[Finding]) -> Told:
+def _one_of(alike: list[Finding]) -> ListedFinding:
     """The first of one code; how many more there are in other words."""
-    first, *others = told(alike)
+    first, *others = list_findings(alike)
     if not others:
         return first
     subjects = listed(tuple(dict.fromkeys(each.subject for each in alike if each.subject)))
     text = f"{first.text} (and {len(others)} more like it)"
-    return Told(first.severity, first.code, subjects, text)
+    return ListedFinding(first.severity, first.code, subjects, text)

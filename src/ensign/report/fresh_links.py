@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ensign.model.results import Result, VariantLayouts
-from ensign.model.units import counted, speedup
+from ensign.model.units import pluralize, speedup
 from ensign.report.words import Span, between, clean, listed, plain_share
 
 FRESH_LEVEL = 0.9
@@ -55,7 +55,7 @@ def wide_spreads(result: Result) -> tuple[str, ...]:
     wide.sort(key=lambda each: -(each.sd or 0.0))
     said = [f"{clean(each.variant)} {_sd(each)}" for each in wide[:_MOST_NAMED]]
     if len(wide) > _MOST_NAMED:
-        said.append(f"{counted(len(wide) - _MOST_NAMED, 'more variant')}")
+        said.append(f"{pluralize(len(wide) - _MOST_NAMED, 'more variant')}")
     noise = "" if wide[0].execution_sd is not None else ", with the noise of executions in it"
     head = f"Standard deviation between links of one variant{noise}, where it exceeds the margin"
     return (f"{head} ({plain_share(result.level)}): {listed(tuple(said))}.",)

@@ -7,7 +7,7 @@ import math
 from ensign.model.comparisons import Comparison, Direction
 from ensign.model.finding_kinds.builds import SAME_PROGRAM
 from ensign.model.results import LayoutFacts, LayoutSplit, LayoutSpread, Result
-from ensign.model.units import counted, speedup
+from ensign.model.units import pluralize, speedup
 from ensign.report.fresh_links import own_spread_text
 from ensign.report.words import Span, between, clean, listed, percent, plain_share, signed
 
@@ -75,7 +75,7 @@ def layout_text(result: Result) -> str:
     if layouts.raced and not known:
         parts.append(
             "Each relink ran once, so layout and execution cannot be told apart: that takes more "
-            f"than {counted(layouts.raced, 'round')}."
+            f"than {pluralize(layouts.raced, 'round')}."
         )
     return " ".join(parts)
 
@@ -124,9 +124,9 @@ def _spread(layouts: LayoutFacts, result: Result) -> str:
     whole, *each = layouts.spreads
     measured = between(_span(whole.least, whole.greatest))
     text = (
-        f"{counted(whole.relinks, 'relink')} of {clean(result.baseline)} ({clean(layouts.kind)}), "
-        f"raced against its natural link over all workloads, lay {measured}; another one lies "
-        f"{_ends(whole)} ({plain_share(result.level)})."
+        f"{pluralize(whole.relinks, 'relink')} of {clean(result.baseline)} "
+        f"({clean(layouts.kind)}), raced against its natural link over all workloads, "
+        f"lay {measured}; another one lies {_ends(whole)} ({plain_share(result.level)})."
     )
     if each:
         cells = (

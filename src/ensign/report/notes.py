@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ensign.model.results import Confirmation, Result, Stopped
 from ensign.model.trials import Mode
-from ensign.model.units import counted, format_duration
+from ensign.model.units import format_duration, pluralize
 from ensign.report import figures
 from ensign.report.confirmation import exploration_text, plan_text
 from ensign.report.layouts import layout_text, scope
@@ -81,10 +81,10 @@ def _measured(result: Result) -> str:
     metric = METRICS_IN_FULL[result.metric]
     stopped = "" if result.stopped is None else f"; {_STOPPED[result.stopped]}"
     if len(result.workload_names) > 1:
-        rounds = f"{result.rounds_done} of {counted(result.rounds_planned, 'round')}"
-        number = f"{rounds} over {counted(len(result.workload_names), 'workload')}"
+        rounds = f"{result.rounds_done} of {pluralize(result.rounds_planned, 'round')}"
+        number = f"{rounds} over {pluralize(len(result.workload_names), 'workload')}"
     else:
-        number = f"{counted(result.rounds_done, 'execution')} of each variant"
+        number = f"{pluralize(result.rounds_done, 'execution')} of each variant"
     used = f"It{stopped.removeprefix('; it')}. " if stopped else ""
     if result.used_s is not None and result.budget_s is not None:
         budget = figures.seconds(result.budget_s)

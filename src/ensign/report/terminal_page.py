@@ -14,7 +14,7 @@ from rich.text import Text
 from ensign.model.findings import Severity
 from ensign.model.quoting import visible_lines
 from ensign.report import plot, words
-from ensign.report.findings import Told
+from ensign.report.findings import ListedFinding
 from ensign.report.notes import Note
 from ensign.report.verdict import Verdict
 
@@ -105,7 +105,7 @@ class Page:
             self.show(Text(line, no_wrap=True, overflow="crop"))
         self.blank()
 
-    def findings(self, findings: Iterable[Told], *, cropped: bool = False) -> None:
+    def findings(self, findings: Iterable[ListedFinding], *, cropped: bool = False) -> None:
         """A paragraph for each, or a line, of which the end may be missing."""
         for each in findings:
             about = f" {each.subjects}:" if each.subjects else ""

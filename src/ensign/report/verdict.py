@@ -10,7 +10,7 @@ from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import Result, SuiteComparison, WorkloadComparison
 from ensign.model.trials import Metric
-from ensign.model.units import counted
+from ensign.model.units import pluralize
 from ensign.report import words
 from ensign.report.both_metrics import both_said, why_they_disagree
 from ensign.report.confirmation import confirmation_text, pending_text
@@ -155,7 +155,7 @@ def _slower(pairs: Sequence[WorkloadComparison]) -> str:
         f"{clean(each.workload)} {words.briefly(each.comparison)}" for each in pairs[:_MOST_NAMED]
     ]
     if len(pairs) > _MOST_NAMED:
-        said.append(f"{counted(len(pairs) - _MOST_NAMED, 'more workload')}")
+        said.append(f"{pluralize(len(pairs) - _MOST_NAMED, 'more workload')}")
     return listed(tuple(said))
 
 
@@ -283,11 +283,11 @@ def _study_caveats(result: Result, unfit: Collection[str]) -> list[str]:
     if unfit:
         found.append(f"Left out of the verdict because of errors: {listed(tuple(sorted(unfit)))}.")
     if result.rounds_done < result.rounds_planned:
-        done = f"{result.rounds_done} of {counted(result.rounds_planned, 'round')}"
+        done = f"{result.rounds_done} of {pluralize(result.rounds_planned, 'round')}"
         found.append(f"Not finished: {done} are done. Run the same command to go on.")
     failed = tuple(build.variant for build in result.builds if build.status == BuildStatus.FAILED)
     if failed:
-        found.append(f"{counted(len(failed), 'build')} failed: {listed(failed)}.")
+        found.append(f"{pluralize(len(failed), 'build')} failed: {listed(failed)}.")
     for compared in result.suite:
         is_twin = compared.comparison.variant == result.twin
         if is_twin and compared.comparison.direction is not Direction.UNCLEAR:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.quoting import visible
 from ensign.model.trials import Metric, Mode
-from ensign.model.units import counted, speedup
+from ensign.model.units import pluralize, speedup
 
 _MAX_DIGITS = 4
 _TIMES_FROM = 2.0
@@ -167,7 +167,7 @@ def sentence(
             small = f", within the {limit}margin"
         return f"{name} {claim(comparison, baseline)}, {_range(comparison)} {how}{small}"
     if not span.is_finite:
-        runs = counted(comparison.executions, "execution")
+        runs = pluralize(comparison.executions, "execution")
         are = "is" if comparison.executions == 1 else "are"
         return f"{pair} is unclear: {runs} {are} too few for an interval"
     if comparison.size is Size.WITHIN and margin is not None:

@@ -10,17 +10,17 @@ from pathlib import Path, PurePosixPath
 
 from ensign.builders.build_context import BuildContext
 from ensign.builders.build_place import build_context_of, place_of, sandboxes_of
+from ensign.builders.build_results import BuildResult, seen_of, seen_of_files
 from ensign.builders.build_stage import SOURCE_DATE_EPOCH, perform_stage
 from ensign.builders.commands import Commands, filled_all
 from ensign.builders.environments import environments_of
-from ensign.builders.outcomes import BuildResult, seen_of, seen_of_files
 from ensign.builders.plan import BuildPlace, plan_builds
 from ensign.builders.profiles import files_named
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.revisions import obtain_sources
-from ensign.builders.running import Inputs
-from ensign.builders.shown import confinement_of
+from ensign.builders.sandbox_mounts import confinement_of
 from ensign.builders.stage_facts import cached_stage, program_of
+from ensign.builders.stage_runs import Inputs
 from ensign.builders.stages import Stage
 from ensign.builders.systems.cargo import plain_build
 from ensign.builders.systems.debian import PACKAGED, RULES, plain_rules

@@ -22,7 +22,7 @@ from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.model.study_source import ArchiveSource
 from ensign.model.units import format_duration
-from ensign.sources.fetched import Fetched, Fetcher, FetchLimits, too_large
+from ensign.sources.downloads import Fetched, Fetcher, FetchLimits, too_large
 from ensign.sources.unpack import unpack
 
 _SILENCE_S = 60

@@ -15,7 +15,7 @@ from pathlib import Path
 from ensign.host.files import remove_tree
 from ensign.host.processes import Outcome, Processes, ProcessRequest
 from ensign.model.errors import InputError
-from ensign.sources.fetched import OF_A_REPOSITORY, last_line
+from ensign.sources.downloads import OF_A_REPOSITORY, last_line
 
 # What a repository's own configuration, or a template of the user's, would have git run.
 RUN_NOTHING = (

@@ -16,7 +16,7 @@ from ensign.host.files import copy_tree, is_file
 from ensign.host.regular_file import read_regular
 from ensign.model.errors import InputError
 from ensign.model.study_source import VENDORED, Source
-from ensign.sources.fetched import Fetched, Fetcher, last_line
+from ensign.sources.downloads import Fetched, Fetcher, last_line
 
 WITH_CRATES = "with-crates"
 _KIND = "crates"

@@ -23,7 +23,7 @@ from ensign.sources.apt import (
     upstream_version,
 )
 from ensign.sources.archive import check_sha256
-from ensign.sources.fetched import Fetched, Fetcher, last_line
+from ensign.sources.downloads import Fetched, Fetcher, last_line
 from ensign.sources.unpack import unpack
 
 _APT = Path("/etc/apt")

@@ -11,7 +11,7 @@ from ensign.host.files import remove_tree, tree_entries
 from ensign.model.errors import InputError
 from ensign.model.study_source import GitSource
 from ensign.sources.checkouts import RUN_NOTHING, UserRepository
-from ensign.sources.fetched import Fetched, Fetcher, last_line
+from ensign.sources.downloads import Fetched, Fetcher, last_line
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _HELPER = re.compile(r"[A-Za-z0-9+.-]+::")  # `ext::COMMAND` and the like run programs

@@ -36,8 +36,8 @@ from ensign.sources.archive import fetch_archive
 from ensign.sources.checkouts import RUN_NOTHING
 from ensign.sources.crates import WITH_CRATES, with_crates
 from ensign.sources.debian import fetch_debian
+from ensign.sources.downloads import Fetched, Fetcher, FetchLimits, last_line
 from ensign.sources.environment_pins import environments_in, read_pins
-from ensign.sources.fetched import Fetched, Fetcher, FetchLimits, last_line
 from ensign.sources.git import fetch_git
 
 _TREE = "tree"

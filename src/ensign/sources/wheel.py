@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ensign.model.errors import InputError
 from ensign.sources.archive import check_sha256
-from ensign.sources.fetched import Fetcher, last_line
+from ensign.sources.downloads import Fetcher, last_line
 
 
 def fetch_wheel(package: str, version: str, sha256: str, fetcher: Fetcher) -> Path:

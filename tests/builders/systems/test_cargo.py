@@ -9,13 +9,13 @@ import pytest
 
 from ensign.builders.systems.build_system import Listing
 from ensign.builders.systems.registry import recognize
+from ensign.experiment.study_file import parse_study
 from ensign.host.cache import Cache
 from ensign.host.processes import FakeProcesses, Outcome, ProcessRequest
-from ensign.lab.study_file import parse_study
 from ensign.model.errors import InputError, StudyError
 from ensign.model.study import Study
 from ensign.sources.crates import with_crates
-from ensign.sources.fetched import Fetched, Fetcher
+from ensign.sources.downloads import Fetched, Fetcher
 from real_processes import PlainProcesses
 
 STUDY = """\

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ensign.lab.study_file import parse_study
+from ensign.experiment.study_file import parse_study
 from ensign.model.errors import StudyError
 
 _STUDY = """\

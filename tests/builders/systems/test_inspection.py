@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from ensign.builders.inspection import Inspection, inspect_tree
-from ensign.builders.listed_tree import listing_of
 from ensign.builders.request import BuildPorts
-from ensign.builders.systems.inspected import Inspected, SuiteCommand, Target
 from ensign.builders.systems.registry import recognize
+from ensign.builders.systems.targets import Inspected, SuiteCommand, Target
+from ensign.builders.tree_listing import listing_of
 from planted_projects import plant
 
 CTEST = (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ensign.builders.build import WrongBaseline, build_variants
-from ensign.builders.outcomes import BuildReport
+from ensign.builders.build_results import BuildReport
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.systems.registry import with_recipe_of_system
 from ensign.builders.training import FakeTrainer, TrainingRun

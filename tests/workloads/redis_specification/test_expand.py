@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ensign.lab.study.judging import overlap_findings
+from ensign.experiment.study.result import overlap_findings
 from ensign.model.errors import InputError
 from ensign.model.study import Study
 from ensign.model.study_workload import DriveStep

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ensign.builders.systems.build_system import BUILD_FOLDER
-from ensign.builders.systems.inspected import SuiteCommand, Target, TargetKind
+from ensign.builders.systems.targets import SuiteCommand, Target, TargetKind
 from ensign.host.json_text import read_json
 from ensign.model.errors import InputError
 

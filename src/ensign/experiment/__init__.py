@@ -1,0 +1,1 @@
+"""One experiment: its steps, and what fills them. The only caller of races."""

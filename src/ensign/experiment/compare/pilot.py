@@ -1,0 +1,193 @@
+"""Unmeasured runs of each command: whether it works, what it prints, whether it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from ensign.experiment.compare.options import CommandVariant, Options
+from ensign.experiment.metric_and_mode import behaviour_findings
+from ensign.host.files import file_sha256
+from ensign.meter.client import Meter
+from ensign.meter.racing import observe_once, run_once
+from ensign.meter.records import OutcomeLine
+from ensign.meter.requests import ProcessSpec
+from ensign.model.behaviour import Behaviour, behaviour_of
+from ensign.model.errors import CommandFailed, InputError
+from ensign.model.finding_kinds.race import MOSTLY_SYSTEM
+from ensign.model.findings import Finding
+from ensign.model.quoting import visible
+from ensign.model.trials import TaskActivity, VariantFailure, VariantTotals
+
+_NOTEWORTHY_NS = 5_000_000
+_SYSTEM_SHARE = 0.6
+_IGNORE = " (--ignore-failure measures it all the same)"
+
+
+@dataclass(frozen=True, slots=True)
+class PilotRun:
+    """What one unmeasured run of a command used and did; what its `--prepare` took."""
+
+    wall_ns: int
+    user_ns: int
+    system_ns: int
+    activity: TaskActivity | None = None
+    peak_memory_bytes: int = 0
+    prepare_ns: int = 0
+    load_cpu_ns: int = 0
+
+    @property
+    def cpu_ns(self) -> int:
+        """User and system time."""
+        return self.user_ns + self.system_ns
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPilot:
+    """All unmeasured runs of a command.
+
+    `output` is the hash of what the first one printed, `again` of the second; "" if unknown.
+    """
+
+    name: str
+    runs: tuple[PilotRun, ...]
+    output: str = ""
+    again: str = ""
+
+    @property
+    def wall_ns(self) -> int:
+        """What a run takes."""
+        return round(median(run.wall_ns for run in self.runs))
+
+    @property
+    def cpu_ns(self) -> int:
+        """What a run uses."""
+        return round(median(run.cpu_ns for run in self.runs))
+
+    @property
+    def least_cpu_ns(self) -> int:
+        """What the cheapest run used, its load included."""
+        return min(run.cpu_ns + run.load_cpu_ns for run in self.runs)
+
+    @property
+    def prepare_ns(self) -> int:
+        """What preparing a run takes."""
+        return round(median(run.prepare_ns for run in self.runs))
+
+    @property
+    def peak_memory_bytes(self) -> int:
+        """The most that a run had."""
+        return max(run.peak_memory_bytes for run in self.runs)
+
+    @property
+    def behaviour(self) -> Behaviour:
+        """What its tasks do."""
+        return behaviour_of([(run.cpu_ns, run.activity) for run in self.runs])
+
+
+def run_of_totals(totals: VariantTotals) -> PilotRun:
+    """An unmeasured execution of a server under its load."""
+    return PilotRun(
+        totals.wall_ns,
+        totals.user_ns,
+        totals.system_ns,
+        totals.activity,
+        totals.peak_memory_bytes,
+        load_cpu_ns=totals.load_cpu_ns,
+    )
+
+
+class RunFailed(CommandFailed):
+    """An unmeasured run failed; `failure` says how, of a variant still to be named."""
+
+    def __init__(self, what: str, failure: VariantFailure) -> None:
+        super().__init__(f"'{what}' {failure.text}")
+        self.failure = failure
+
+
+def pilot_run(
+    meter: Meter, command: CommandVariant, process: ProcessSpec, *, digest: bool
+) -> tuple[PilotRun, str]:
+    """Runs the command once as in the race, and what hash its output has where that is asked for.
+
+    CommandFailed if it fails, unless ignored.
+    """
+    outcome = observe_once(meter, process, digest=digest)
+    if not process.ignore_failure:
+        _require_success(command.name, outcome, _IGNORE)
+    run = PilotRun(
+        outcome.active_wall_ns,
+        outcome.user_ns,
+        outcome.system_ns,
+        outcome.activity,
+        outcome.peak_memory_bytes,
+    )
+    return run, outcome.digest or ""
+
+
+def require_expected(options: Options, name: str, output: str) -> None:
+    """RunFailed where the hash of what a command printed is not that of what it must print.
+
+    InputError where the file with that cannot be read.
+    """
+    wanted = [] if options.expected_sha256 is None else [options.expected_sha256]
+    if options.expected is not None:
+        wanted.append(_sha256_of(options.expected))
+    if all(each == output for each in wanted):
+        return
+    file = "" if options.expected is None else f" ({visible(options.expected)})"
+    what = f"its SHA-256 is {output}" if output else "it could not be read"
+    text = f"printed what is not expected{file}: {what}"
+    raise RunFailed(name, VariantFailure("", "unexpected-output", text))
+
+
+def require_readable(path: str) -> None:
+    """InputError where what a command must print cannot be read."""
+    _sha256_of(path)
+
+
+def _sha256_of(path: str) -> str:
+    try:
+        return file_sha256(Path(path))
+    except OSError as error:
+        raise InputError(f"--expected {visible(path)}: {error.strerror}") from None
+
+
+def run_unmeasured(meter: Meter, what: str, process: ProcessSpec) -> int:
+    """A set-up or clean-up command: what it took (ns). CommandFailed if it fails."""
+    outcome = run_once(meter, process)
+    _require_success(what, outcome)
+    return outcome.active_wall_ns
+
+
+def usage_findings(
+    pilots: Sequence[CommandPilot], *, servers: bool = False, cpus: int | None = None
+) -> Iterator[Finding]:
+    """What the use of the CPU already tells, where programs may use so many CPUs."""
+    for pilot in pilots:
+        yield from behaviour_findings(pilot.behaviour, pilot.name, serves=servers, cpus=cpus)
+        yield from _of_the_kernel(pilot)
+
+
+def _of_the_kernel(pilot: CommandPilot) -> Iterator[Finding]:
+    system_ns = median(run.system_ns for run in pilot.runs)
+    if pilot.cpu_ns > _NOTEWORTHY_NS and system_ns > _SYSTEM_SHARE * pilot.cpu_ns:
+        share = system_ns / pilot.cpu_ns
+        text = f"{share * 100:.0f} % of its CPU time is the kernel's: its flags reach the rest only"
+        yield MOSTLY_SYSTEM.found(text, pilot.name)
+
+
+def _require_success(what: str, outcome: OutcomeLine, hint: str = "") -> None:
+    if outcome.exit == 0 and outcome.reason == "exited":
+        return
+    if outcome.reason == "deadline":
+        code, how = "deadline", "did not end before its deadline (--deadline)"
+    elif outcome.signal is not None:
+        code, how = "crashed", f"was ended by signal {outcome.signal}"
+    else:
+        code, how = "failed", f"exited with status {outcome.exit}{hint}"
+    tail = (outcome.stderr_tail or outcome.stdout_tail).strip().splitlines()
+    said = f"; it said: {tail[-1]}" if tail else ""
+    raise RunFailed(what, VariantFailure("", code, f"{how}{said}", outcome.exit, outcome.signal))

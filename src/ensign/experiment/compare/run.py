@@ -1,0 +1,427 @@
+"""The steps of a comparison of commands: set up, look, race, judge, clean up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+from ensign.experiment.compare.failures import (
+    FailedCommand,
+    deadline_hint,
+    failed_commands,
+    require_rest,
+)
+from ensign.experiment.compare.options import DEFAULT_BUDGET_NS, CommandVariant, Options
+from ensign.experiment.compare.pilot import run_unmeasured
+from ensign.experiment.compare.placeholders import for_variant, lasting_tmp
+from ensign.experiment.compare.plan import RacedWorkloads, budget_ns, experiment_of
+from ensign.experiment.compare.planning import Piloting
+from ensign.experiment.compare.race import RaceLimits, RaceOutcome, race_commands
+from ensign.experiment.compare.race_outcome import FinishedRace
+from ensign.experiment.compare.result import compare_evidence
+from ensign.experiment.compare.variants import setup_process
+from ensign.experiment.compare.workloads import CommandWorkload, PlannedWorkloads, workloads_of
+from ensign.experiment.cpu_plan import CpuPlan, cpus_of_options
+from ensign.experiment.exclusions import same_programs
+from ensign.experiment.interim import SoFar
+from ensign.experiment.machine import MachineState, machine_state
+from ensign.experiment.ports import Ports
+from ensign.experiment.steps import ExperimentOutcome
+from ensign.host.signals import restore_signal_handlers
+from ensign.meter.requests import ProcessSpec, RaceRequest
+from ensign.model.comparisons import Comparison
+from ensign.model.errors import DeadlineMet, EnsignError, Interrupted
+from ensign.model.experiment import Experiment
+from ensign.model.findings import Finding
+from ensign.model.results import Stopped
+from ensign.model.trials import TWIN, Trial, VariantFailure
+
+Failure = TypeVar("Failure", bound=BaseException)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a race is: rounds, its time (ns) and the comparisons so far.
+
+    These are computed for who shows them alone: over thousands of executions it takes a while, in
+    which the next one runs already.
+    """
+
+    rounds: int
+    elapsed_ns: int
+    budget_ns: int
+    comparisons: Callable[[], tuple[Comparison, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a race will take (ns): one round of all variants, and all of it at most.
+
+    `asked` is False where the user left it open and it takes longer than it usually would.
+    """
+
+    execution_ns: int
+    left_ns: int
+    asked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRace:
+    """What was seen before the race, and the requests by workload, of those that did not fail.
+
+    Nothing is raced where there are none. The budget counts from `start_ns`; `before` is the
+    machine as it was, `findings` what there is to say of its CPUs. Variants that run the `same`
+    program as an earlier one are not raced. It is raced `again` where somebody only seemed to end
+    by the clock.
+    """
+
+    workloads: PlannedWorkloads
+    requests: Mapping[str, RaceRequest]
+    failures: tuple[VariantFailure, ...]
+    start_ns: int
+    budget_ns: int
+    before: MachineState
+    findings: tuple[Finding, ...] = ()
+    same: frozenset[str] = frozenset()
+    again: bool = False
+
+    @property
+    def out(self) -> frozenset[str]:
+        """The variants that take no part."""
+        return self.same | {each.variant for each in self.failures}
+
+
+@dataclass(frozen=True, slots=True)
+class CompareSteps:
+    """What the steps of an experiment are for commands: what to race, where, and whom to tell.
+
+    `redo` is the command line, `bundle` a file for all raw data; `shared` is what there is to say
+    beforehand, of other races on this machine too; `cleaned` gets what a clean-up command did
+    wrong.
+    """
+
+    options: Options
+    commands: tuple[CommandVariant, ...]
+    ports: Ports
+    on_progress: Callable[[Progress], None]
+    on_plan: Callable[[Expected], None] = lambda _: None
+    redo: str = ""
+    bundle: Path | None = None
+    shared: tuple[Finding, ...] = ()
+    cleaned: list[EnsignError] = field(default_factory=list)
+
+    @contextmanager
+    def held(self) -> Iterator[CompareSteps]:
+        """No other race, folders for `{tmp}`; the clean-up commands run whatever happens.
+
+        Interrupted, or what failed, if nothing was measured until then; what a clean-up command
+        then did wrong is a note of it.
+        """
+        with (
+            self.ports.race_lock.held() as shared,
+            lasting_tmp(self.options, self.commands) as (options, commands),
+        ):
+            known = (*self.shared, *shared)
+            steps = replace(self, options=options, commands=commands, shared=known)
+            try:
+                yield steps
+            except KeyboardInterrupt:
+                interrupted = Interrupted("interrupted before anything was measured")
+                raise _both(interrupted, steps.clean_up()) from None
+            except BaseException as error:
+                _both(error, steps.clean_up())
+                raise
+            failure = steps.clean_up()
+            if failure is not None:
+                self.cleaned.append(failure)
+
+    def prepare(self) -> MachineState:
+        """Runs the set-up commands; the machine as it was before."""
+        before = machine_state()
+        for process in self._named("setup"):
+            run_unmeasured(self.ports.meter, _said("setup", process), process)
+        return before
+
+    def plan(self, prepared: MachineState) -> PlannedRace:
+        """Looks at each command by itself. CommandFailed where nothing is left to compare."""
+        start_ns = self.ports.clock.monotonic_ns()
+        cpus, said = cpus_of_options(self.options.cpus, servers=self.options.serves)
+        pilotings = self._pilotings(cpus, start_ns)
+        planned = PlannedWorkloads({name: each.plan() for name, each in pilotings.items()})
+        planned = planned.by_one_metric()
+        require_rest(self.commands, planned.failures)
+        same = frozenset() if self.options.race_same else planned.same
+        requests: dict[str, RaceRequest] = {}
+        out = same | {each.variant for each in planned.failures}
+        if any(each.variant not in out for each in self.commands[1:]):
+            requests = {
+                name: pilotings[name].request(each.plan, planned.failures).without(same)
+                for name, each in planned.judged.items()
+            }
+        failures = [*planned.failures]
+        if self.options.warmup and requests:
+            requests = self._warmed(pilotings, planned, requests, failures, start_ns)
+        spent_ns = self.ports.clock.monotonic_ns() - start_ns
+        budget = self.options.budget_ns or DEFAULT_BUDGET_NS
+        if requests:
+            budget = budget_ns(self.options, planned.round_ns, spent_ns)
+            asked = self.options.budget_ns is not None or budget <= DEFAULT_BUDGET_NS
+            self.on_plan(Expected(planned.round_ns, budget - spent_ns, asked))
+        known = (prepared, said, same)
+        return PlannedRace(planned, requests, tuple(failures), start_ns, budget, *known)
+
+    def race(self, planned: PlannedRace) -> FinishedRace:
+        """Races until the answer is sure enough, or the budget is spent."""
+        start_ns, budget, workloads = planned.start_ns, planned.budget_ns, planned.workloads
+        if not planned.requests:
+            return self._ended(planned, workloads, _NOTHING)
+        spent_ns = self.ports.clock.monotonic_ns() - start_ns
+        fitting = (budget - spent_ns) // max(workloads.round_ns, 1)
+        experiment = self._experiment(workloads, fitting, budget)
+        so_far = self._so_far(experiment).without(planned.out)
+
+        def report(trials: Sequence[Trial]) -> None:
+            elapsed_ns = self.ports.clock.monotonic_ns() - start_ns
+            seen = workloads.seen_in(trials)
+            if seen is not None and not seen.judged:
+                raise _EndsByTheClock(tuple(trials))
+            # Not copied: there may be thousands, and the next execution runs already.
+            rounds = len(trials) // len(planned.requests)
+            self.on_progress(
+                Progress(rounds, elapsed_ns, budget, lambda: so_far.comparisons(trials))
+            )
+
+        names = self._names()
+        limits = RaceLimits(
+            start_ns + (budget if self._bounded else _NO_END_NS),
+            so_far.looks,
+            so_far.may_end,
+            names,
+            workloads.round_ns,
+            self.options.least_runs,
+            self.options.most_runs,
+        )
+        clock_ns = self.ports.clock.monotonic_ns
+        try:
+            outcome = race_commands(self.ports.meter, planned.requests, limits, clock_ns, report)
+        except _EndsByTheClock as stopped:
+            return self._asked_again(planned, stopped.trials, experiment)
+        except EnsignError as error:
+            # There will be no report to say it.
+            for shared in workloads.traces.shared:
+                error.add_note(shared.text)
+            raise _with_way_out(error, workloads) from None
+        if outcome.error is not None:
+            _with_way_out(outcome.error, workloads)
+        if not outcome.trials:
+            raise Interrupted("interrupted before the first execution ended; nothing was measured")
+        return self._measured(planned, outcome, experiment)
+
+    def _asked_again(
+        self, planned: PlannedRace, trials: tuple[Trial, ...], experiment: Experiment
+    ) -> FinishedRace:
+        """Nothing, where its only workload ends by the clock; else it is raced again."""
+        workloads = self._beside_runs_after(planned.workloads, trials)
+        seen = workloads.seen_in(trials)
+        if seen is not None:
+            return self._ended(planned, seen, _NOTHING)
+        left_ns = planned.start_ns + planned.budget_ns - self.ports.clock.monotonic_ns()
+        if not planned.again and left_ns > len(trials) * workloads.round_ns:
+            return self.race(replace(planned, workloads=workloads, again=True))
+        enough = RaceOutcome(trials, Stopped.BUDGET)
+        return self._measured(replace(planned, workloads=workloads), enough, experiment)
+
+    def _measured(
+        self, planned: PlannedRace, outcome: RaceOutcome, experiment: Experiment
+    ) -> FinishedRace:
+        workloads = self._beside_runs_after(planned.workloads, outcome.trials)
+        baseline = self.commands[0].variant
+        seen = workloads.after_race(outcome.trials, self._names(), baseline)
+        return self._ended(planned, seen, outcome, experiment)
+
+    def _beside_runs_after(
+        self, workloads: PlannedWorkloads, trials: Sequence[Trial]
+    ) -> PlannedWorkloads:
+        """Who seems to end by the clock is seen beside runs alone after the race, too.
+
+        On a machine that became faster meanwhile, fixed work uses less in the race than before it.
+        """
+        doubted = workloads.doubted(trials)
+        pilotings = self._pilotings(CpuPlan(), self.ports.clock.monotonic_ns()) if doubted else {}
+        for name in doubted:
+            again = pilotings[name].alone_again(workloads.by_name[name].pilots)
+            workloads = workloads.with_pilots(name, again)
+        return workloads
+
+    @property
+    def _bounded(self) -> bool:
+        """Whether time ends the race, and not a number of runs that was asked for alone."""
+        return self.options.budget_ns is not None or not self.options.least_runs
+
+    def confirm(self, raced: FinishedRace) -> FinishedRace:
+        """Commands are what they are: there is nothing to build afresh."""
+        return raced
+
+    def judge(self, raced: FinishedRace) -> ExperimentOutcome:
+        """The result; what failed, also where some was measured."""
+        failed = raced.error or next(iter(self.cleaned), None)
+        evidence = compare_evidence(self.options, raced, self.redo)
+        if self.bundle is not None:
+            evidence.write_bundle(self.bundle)
+        return ExperimentOutcome(evidence.result(), failed)
+
+    def clean_up(self) -> EnsignError | None:
+        """Runs all clean-up commands; what the first one that fails says. Ctrl-C skips the rest."""
+        failure: EnsignError | None = None
+        processes = self._named("cleanup")
+        try:
+            if processes:
+                restore_signal_handlers()
+            for process in processes:
+                try:
+                    run_unmeasured(self.ports.meter, _said("cleanup", process), process)
+                except EnsignError as error:
+                    failure = failure or error
+        except KeyboardInterrupt:
+            return failure or Interrupted("interrupted while cleaning up")
+        return failure
+
+    def _named(self, part: str) -> dict[ProcessSpec, str]:
+        """These commands, and the name of the first variant whose they are.
+
+        Equal ones are there once; with `{variant}` there is one per variant, the twin's too.
+        """
+        processes: dict[ProcessSpec, str] = {}
+        for workload in self._workloads():
+            variants = [(each.variant, each) for each in workload.commands]
+            variants += [(TWIN, workload.commands[0])] if self.options.twin else []
+            for variant, each in variants:
+                if (argv := getattr(each, part)) is not None:
+                    process = setup_process(argv, workload.options)
+                    processes.setdefault(for_variant(process, variant), each.name)
+        return processes
+
+    def _pilotings(self, cpus: CpuPlan, start_ns: int) -> dict[str, Piloting]:
+        names = self._names()
+        return {
+            each.name: Piloting(each.options, each.commands, cpus, self.ports, names, start_ns)
+            for each in self._workloads()
+        }
+
+    def _workloads(self) -> tuple[CommandWorkload, ...]:
+        return workloads_of(self.options, self.commands)
+
+    def _warmed(
+        self,
+        pilotings: Mapping[str, Piloting],
+        planned: PlannedWorkloads,
+        requests: Mapping[str, RaceRequest],
+        failures: list[VariantFailure],
+        start_ns: int,
+    ) -> dict[str, RaceRequest]:
+        """The requests without those that failed in unmeasured executions."""
+        spent_ns = self.ports.clock.monotonic_ns() - start_ns
+        # A budget that is too small is to be refused before the minutes that this may take.
+        warming_ns = self.options.warmup * planned.round_ns
+        budget_ns(self.options, planned.round_ns, spent_ns + warming_ns)
+        for name, request in requests.items():
+            warming = replace(request, executions=self.options.warmup)
+            trials = pilotings[name].drain(warming)
+            failures += (replace(e, workload=name) for trial in trials for e in trial.failures)
+        require_rest(self.commands, failures)
+        gone = {each.variant for each in failures}
+        return {name: request.without(gone) for name, request in requests.items()}
+
+    def _experiment(self, planned: PlannedWorkloads, rounds: int, budget: int) -> Experiment:
+        raced = RacedWorkloads(tuple(planned.judged or planned.by_name), planned.metric)
+        names = [each.name for each in self.commands]
+        return experiment_of(self.options, names, raced, rounds, budget)
+
+    def _so_far(self, experiment: Experiment) -> SoFar:
+        names = self._names()
+        variants = tuple(each.variant for each in self.commands)
+        return SoFar(experiment, variants, has_twin=self.options.twin, names=names)
+
+    def _names(self) -> dict[str, str]:
+        names = {command.variant: command.name for command in self.commands}
+        twin = {TWIN: f"{self.commands[0].name} (twin)"} if self.options.twin else {}
+        return names | twin
+
+    def _early(self, failures: Sequence[VariantFailure]) -> tuple[FailedCommand, ...]:
+        """The commands that failed before the race, so in none of its executions."""
+        return failed_commands(
+            self.commands, [replace(each, round_index=None) for each in failures]
+        )
+
+    def _ended(
+        self,
+        planned: PlannedRace,
+        seen: PlannedWorkloads,
+        outcome: RaceOutcome,
+        experiment: Experiment | None = None,
+    ) -> FinishedRace:
+        """What was raced; without an `experiment` nothing was, as it ends by the clock."""
+        after, spent_ns = machine_state(), self.ports.clock.monotonic_ns() - planned.start_ns
+        rule = experiment or self._experiment(seen, 1, planned.budget_ns)
+        return FinishedRace(
+            rule,
+            self.commands,
+            self._so_far(rule).without(planned.out),
+            seen,
+            outcome,
+            spent_ns,
+            early=self._early(planned.failures),
+            shared=self.shared,
+            machine=after.facts_since(planned.before),
+            machine_findings=(
+                ()
+                if planned.same and experiment is None
+                else (*planned.findings, *planned.before.findings_until(after))
+            ),
+            made_at=datetime.now(tz=UTC).isoformat(timespec="seconds"),
+            withheld="" if experiment else self._withheld(planned, seen),
+            same=planned.same,
+            confinement=self.ports.confinement,
+        )
+
+    def _withheld(self, planned: PlannedRace, seen: PlannedWorkloads) -> str:
+        if not planned.same:
+            return seen.withheld
+        names = [each.name for each in self.commands if each.variant in planned.same]
+        return same_programs([self.commands[0].name, *names])
+
+
+# A number of executions that was asked for takes as long as it takes.
+_NO_END_NS = 10**9 * 3600 * 24 * 365
+# Of what ends by the clock nothing is raced.
+_NOTHING = RaceOutcome((), Stopped.WITHHELD)
+
+
+def _said(part: str, process: ProcessSpec) -> str:
+    """The command as the user gave it, for errors."""
+    return f"--{part} {' '.join(process.argv)}"
+
+
+class _EndsByTheClock(Exception):  # nothing failed
+    """The first executions seem to show that there is nothing to judge."""
+
+    def __init__(self, trials: tuple[Trial, ...]) -> None:
+        super().__init__()
+        self.trials = trials
+
+
+def _with_way_out(error: EnsignError, planned: PlannedWorkloads) -> EnsignError:
+    deadline_ns = planned.deadline_ns
+    if isinstance(error, DeadlineMet) and deadline_ns is not None:
+        error.add_note(deadline_hint(deadline_ns))
+    return error
+
+
+def _both(error: Failure, cleaning: EnsignError | None) -> Failure:
+    if cleaning is not None:
+        error.add_note(f"cleaning up failed, too: {cleaning}")
+    return error

@@ -1,0 +1,234 @@
+"""One traced execution of each command before the race: what ran, and what they share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from stat import S_ISREG
+
+from ensign.experiment.compare.options import CommandVariant, Options
+from ensign.experiment.compare.same_program import content_of, own_input, same_programs
+from ensign.experiment.compare.self_timed import CLOCK_RATE
+from ensign.experiment.compare.variants import variant_specs
+from ensign.experiment.cpu_plan import CpuPlan
+from ensign.experiment.raced_files import ExpectedFiles, compare_files, loader_name, summarize
+from ensign.experiment.shared_files import shared_files, shared_finding
+from ensign.experiment.tracing import Identities, TraceOptions, Tracer
+from ensign.meter.requests import VariantSpec
+from ensign.model.finding_kinds.proof import NOT_JUDGED
+from ensign.model.finding_kinds.ran import (
+    ENVIRONMENT_FILES,
+    RAN_SOMETHING_ELSE,
+    SHARED_FILES,
+)
+from ensign.model.findings import Finding
+from ensign.model.traced_execution import TracedExecution, nothing_seen
+from ensign.model.trials import TWIN, Mode, Trial, seen_in_race
+
+# Of the user's budget: what one command may take so that all are traced, and what that may take.
+_ONE_SHARE = 0.2
+_ALL_SHARE = 0.5
+TOO_LONG = "the budget is too short to trace an execution besides"
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """What was seen of each command (by variant; of the twin too, where that says more).
+
+    `same` has the variants that run the same program on the same input as an earlier one.
+    """
+
+    by_variant: Mapping[str, TracedExecution] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    apart: bool = False
+    same: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, variant: str) -> TracedExecution:
+        """What was seen of one variant."""
+        return self.by_variant.get(variant) or nothing_seen("no execution was traced")
+
+    @property
+    def shared(self) -> tuple[Finding, ...]:
+        """What is said of files that variants share."""
+        return tuple(each for each in self.findings if each.is_a(SHARED_FILES))
+
+    @property
+    def for_lack_of_time(self) -> bool:
+        """Whether a command was not followed because the budget is too short for that."""
+        return any(trace.not_judged == TOO_LONG for trace in self.by_variant.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Tracing:
+    """Traces the commands of one comparison within its budget."""
+
+    options: Options
+    commands: tuple[CommandVariant, ...]
+    tracer: Tracer
+    clock_ns: Callable[[], int]
+    identities: Identities = field(default_factory=Identities)
+
+    def trace(self, expected_ns: Mapping[str, int] | None = None) -> Traces:
+        """One execution of each command. `expected_ns` is how long each takes, where it is known.
+
+        The twin is traced, too, where the baseline writes files that may have other names in
+        another run.
+        """
+        if self._too_long(expected_ns or {}):
+            return self._judged(
+                {command.variant: nothing_seen(TOO_LONG) for command in self.commands}
+            )
+        free = CpuPlan(self.options.cpus or ())
+        paired = replace(self.options, twin=True)
+        *variants, twin = variant_specs(self.commands, paired, free, {})
+        # Where nothing is known, a long one must not take the time of all.
+        end_ns, longest_ns = self._end_ns(), None if expected_ns else self._longest_ns()
+        seen: dict[str, TracedExecution] = {}
+        for variant in variants:
+            seen[variant.name] = self._trace(variant, end_ns, longest_ns)
+        baseline = variants[0].name
+        shared = shared_files(seen, self._outputs(variants))
+        written = self.options.twin and seen[baseline].written
+        if written and not any(baseline in file.variants for file in shared):
+            seen[TWIN] = self._trace(twin, end_ns, longest_ns)
+        return self._judged(seen, self._outputs((*variants, twin)))
+
+    def _too_long(self, expected_ns: Mapping[str, int]) -> bool:
+        budget = self.options.budget_ns
+        if budget is None:
+            return False
+        longest = max(expected_ns.values(), default=0)
+        return longest > _ONE_SHARE * budget or sum(expected_ns.values()) > _ALL_SHARE * budget / 2
+
+    def _end_ns(self) -> int | None:
+        budget = self.options.budget_ns
+        return None if budget is None else self.clock_ns() + round(_ALL_SHARE * budget)
+
+    def _longest_ns(self) -> int | None:
+        budget = self.options.budget_ns
+        return None if budget is None else round(_ONE_SHARE * budget)
+
+    def _trace(
+        self, variant: VariantSpec, end_ns: int | None, longest_ns: int | None
+    ) -> TracedExecution:
+        left_ns = None if end_ns is None else end_ns - self.clock_ns()
+        if left_ns is not None and left_ns <= 0:
+            return nothing_seen(TOO_LONG)
+        limits = [each for each in (left_ns, longest_ns) if each is not None]
+        # One execution serves two questions: the files are the same, whatever its CPU clock says.
+        rate = 1 if self.options.serves else CLOCK_RATE
+        wish = TraceOptions(self.options.ports, rate, deadline_ns=min(limits, default=None))
+        return self.tracer.trace(variant, wish)
+
+    def _outputs(self, variants: Iterable[VariantSpec]) -> dict[str, str]:
+        """The files that get the commands' standard output."""
+        found = {}
+        for variant in variants:
+            if variant.program.stdout is not None and variant.load is None:
+                path = variant.program.stdout.replace("{variant}", variant.name)
+                if "{tmp}" not in path and _is_plain(Path(path)):
+                    found[variant.name] = str(Path(path).resolve())
+        return found
+
+    def _judged(
+        self, seen: Mapping[str, TracedExecution], outputs: Mapping[str, str] | None = None
+    ) -> Traces:
+        names = {command.variant: command.name for command in self.commands}
+        names[TWIN] = f"{self.commands[0].name} (twin)"
+        shared = shared_files(seen, outputs)
+        apart = bool(shared) and self.options.mode in (None, Mode.ALTERNATING)
+        same = same_programs(self.commands, seen, self._content, own_input(self.options))
+        findings = (
+            *same.findings,
+            *environment_files(self.commands, seen),
+            *shared_finding(shared, names, apart=apart),
+            *_not_judged(seen, names),
+        )
+        return Traces(seen, findings, apart, same.of)
+
+    def _content(self, path: str) -> str:
+        return content_of(path, self.identities)
+
+
+def raced_findings(
+    traces: Traces, trials: Sequence[Trial], names: Mapping[str, str], baseline: str
+) -> tuple[Finding, ...]:
+    """`ran-something-else`, an error, for each command of which the race ran other bytes.
+
+    `names` are those of all variants, the twin's too.
+    """
+    identities = Identities()
+    found: list[Finding] = []
+    for variant, name in names.items():
+        trace = traces.of(baseline if variant == TWIN else variant)
+        if not trace.followed:
+            continue
+        seen = compare_files(_looked_at(trace), seen_in_race(trials, variant), identities)
+        changed = () if variant == TWIN else seen.changed
+        problems = (*seen.others, *seen.unseen, *changed)
+        if problems:
+            found.append(RAN_SOMETHING_ELSE.found(summarize(problems), name))
+    return tuple(found)
+
+
+def _looked_at(trace: TracedExecution) -> ExpectedFiles:
+    return ExpectedFiles(
+        identities={file.path: file.sha256 for file in trace.mapped},
+        exact=frozenset((file.path, file.device, file.inode) for file in trace.mapped),
+        made=frozenset(trace.written),
+        whole=not trace.not_judged,
+        root=trace.root,
+    )
+
+
+def _is_plain(path: Path) -> bool:
+    try:
+        return S_ISREG(path.stat().st_mode)
+    except OSError:
+        return not os.fspath(path).startswith("/dev/")
+
+
+def environment_files(
+    commands: Sequence[CommandVariant], seen: Mapping[str, TracedExecution]
+) -> tuple[Finding, ...]:
+    """Of each command in another environment, which files ran that are not the baseline's."""
+    baseline, *others = commands
+    if not any(each.root for each in commands) or baseline.variant not in seen:
+        return ()
+    first = _by_name(seen[baseline.variant])
+    found = []
+    for command in others:
+        if command.variant not in seen or not seen[command.variant].followed:
+            continue
+        ran = _by_name(seen[command.variant])
+        differ = sorted(name for name in {*first} | {*ran} if first.get(name) != ran.get(name))
+        same = sorted(name for name in {*first} & {*ran} if first[name] == ran[name])
+        if differ and first:
+            equal = f"; the same in both: {', '.join(same)}" if same else ""
+            text = f"other files ran than in {baseline.name}: {', '.join(differ)}{equal}"
+            found.append(ENVIRONMENT_FILES.found(text, command.name))
+    return tuple(found)
+
+
+def _by_name(trace: TracedExecution) -> dict[str, str]:
+    """What ran, by the names by which a loader asks for it."""
+    return {loader_name(each.path): each.sha256 for each in trace.mapped if each.sha256}
+
+
+def _not_judged(
+    seen: Mapping[str, TracedExecution], names: Mapping[str, str]
+) -> tuple[Finding, ...]:
+    """`not-judged`, once for all commands of which the same was not seen."""
+    reasons: dict[str, list[str]] = {}
+    for variant, trace in seen.items():
+        if trace.not_judged and variant != TWIN:
+            reasons.setdefault(trace.not_judged, []).append(names[variant])
+    return tuple(
+        NOT_JUDGED.found(
+            f"not judged: what ran: {reason}",
+            "" if len(who) == len(names) - 1 else ", ".join(who),
+        )
+        for reason, who in reasons.items()
+    )

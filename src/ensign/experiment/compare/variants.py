@@ -1,0 +1,183 @@
+"""From commands to the variants of a race; the baseline takes part twice. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypedDict
+
+from ensign.experiment.compare.options import DEFAULT_READY_NS, CommandVariant, Options, parse_env
+from ensign.experiment.cpu_plan import CpuPlan
+from ensign.experiment.program_reports import report_of
+from ensign.meter.requests import (
+    DriveLoad,
+    Load,
+    NamedPattern,
+    ProcessSpec,
+    Readiness,
+    Report,
+    VariantSpec,
+)
+from ensign.model.trials import TWIN, Score
+from ensign.workloads.benchmarks import FRAMEWORKS, Framework
+
+_NO_FRAMEWORK = Framework(())
+
+
+def program_process(command: CommandVariant, options: Options, cpus: CpuPlan) -> ProcessSpec:
+    """The program under test (or the server) as a process, told to write its figures."""
+    framework = FRAMEWORKS.get(options.benchmarks, _NO_FRAMEWORK)
+    return ProcessSpec(
+        argv=(*command.argv, *framework.options),
+        env=(*framework.env, *parse_env(options.env)),
+        cpus=cpus.program or None,
+        stdin=options.input,
+        stdout=options.output_file,
+        sink=options.sink,
+        ignore_failure=options.ignore_failure,
+        # A server runs until it is ended; its load generator has the deadline.
+        deadline_ns=None if options.serves else options.run_deadline_ns,
+        root=command.root,
+    )
+
+
+def plain_process(argv: tuple[str, ...], options: Options) -> ProcessSpec:
+    """A prepare or preload command: not measured, free to use every CPU."""
+    return ProcessSpec(
+        argv=argv,
+        env=parse_env(options.env),
+        deadline_ns=options.run_deadline_ns,
+    )
+
+
+def setup_process(argv: tuple[str, ...], options: Options) -> ProcessSpec:
+    """A set-up or clean-up command: outside the budget, which does not say how long it takes."""
+    return ProcessSpec(argv=argv, env=parse_env(options.env), deadline_ns=options.deadline_ns)
+
+
+def variant_specs(
+    commands: tuple[CommandVariant, ...],
+    options: Options,
+    cpus: CpuPlan,
+    expected_ns: Mapping[str, int],
+) -> tuple[VariantSpec, ...]:
+    """One variant per command, and the twin of the first one last.
+
+    `expected_ns` maps variants to the running time of one execution, where it is known.
+    """
+    first, *others = [
+        _variant(command, options, cpus, expected_ns.get(command.variant)) for command in commands
+    ]
+    # Without baseline and twin there is nothing to compare with.
+    first = replace(first, required=True)
+    if not options.twin:
+        return (first, *others)
+    twin = replace(first, name=TWIN, expected_ns=expected_ns.get(TWIN, first.expected_ns))
+    return (first, *others, twin)
+
+
+# Some tenths of a second, where nobody says how many.
+_OPERATIONS_OF_A_DRIVE = 20_000
+
+# One of so many turns is the command's.
+TURNS_BESIDE_A_SLEEPER = 4
+
+
+def beside_a_sleeper(variant: VariantSpec) -> tuple[VariantSpec, ...]:
+    """The variant, once, and one that has all other turns and does nothing with them.
+
+    A run that is cut off may leave a lock behind.
+    """
+    expected_ns = (TURNS_BESIDE_A_SLEEPER - 1) * (variant.expected_ns or 1)
+    process = ProcessSpec(argv=("sleep", f"{expected_ns / 1e9:.6f}"))
+    sleeper = VariantSpec(name="sleeper", program=process, expected_ns=expected_ns)
+    return (replace(variant, required=True, fills=False), sleeper)
+
+
+def with_deadline(variant: VariantSpec, deadline_ns: int | None) -> VariantSpec:
+    """The variant, of which a run that takes longer is ended: of the load, where there is one."""
+    if deadline_ns is None:
+        return variant
+    if isinstance(variant.load, Load):
+        process = replace(variant.load.process, deadline_ns=deadline_ns)
+        return replace(variant, load=replace(variant.load, process=process))
+    return replace(variant, program=replace(variant.program, deadline_ns=deadline_ns))
+
+
+def _variant(
+    command: CommandVariant, options: Options, cpus: CpuPlan, expected_ns: int | None
+) -> VariantSpec:
+    count, pattern = (None, None) if options.serves else _operations(options)
+
+    def optional(argv: tuple[str, ...] | None) -> tuple[ProcessSpec, ...]:
+        return () if argv is None else (plain_process(argv, options),)
+
+    return VariantSpec(
+        name=command.variant,
+        program=program_process(command, options, cpus),
+        load=_load_of(command, options, cpus),
+        ready=_readiness(options) if options.serves else None,
+        preload=optional(command.preload),
+        prepare=optional(command.prepare),
+        copy_program=not options.shell,
+        expected_ns=expected_ns,
+        **_scored(options),
+        operations=count,
+        operations_pattern=pattern,
+    )
+
+
+class _Scored(TypedDict):
+    score: Score | None
+    scores: tuple[NamedPattern, ...]
+    report: Report | None
+
+
+def _scored(options: Options) -> _Scored:
+    framework = FRAMEWORKS.get(options.benchmarks, _NO_FRAMEWORK)
+    report = None if framework.report is None else report_of(framework.report)
+    score = framework.pattern if options.benchmarks else options.score
+    if score is None or not score.has_names:
+        return {"score": score, "scores": (), "report": report}
+    return {"score": None, "scores": (NamedPattern("", score),), "report": report}
+
+
+def _load_of(command: CommandVariant, options: Options, cpus: CpuPlan) -> Load | DriveLoad | None:
+    if options.drive is not None:
+        said = _operations(options)[0]
+        operations = options.drive.operations or said or _OPERATIONS_OF_A_DRIVE
+        return DriveLoad(
+            options.drive,
+            operations,
+            options.seed,
+            cpus.load or None,
+            deadline_ns=options.run_deadline_ns,
+        )
+    return None if command.load is None else _load(command.load, options, cpus)
+
+
+def _load(argv: tuple[str, ...], options: Options, cpus: CpuPlan) -> Load:
+    process = ProcessSpec(
+        argv=argv,
+        env=parse_env(options.env),
+        cpus=cpus.load or None,
+        ignore_failure=options.ignore_failure,
+        deadline_ns=options.run_deadline_ns,
+    )
+    if options.operations is None:
+        return Load(process, operations=1)
+    return Load(process, *_operations(options))
+
+
+def _operations(options: Options) -> tuple[int | None, str | None]:
+    """How many operations one run completes, or the pattern of that number in its output."""
+    said = options.operations
+    if said is not None and said.isdigit():
+        return int(said), None
+    return None, said
+
+
+def _readiness(options: Options) -> Readiness:
+    ready = options.ready
+    output = ready.removeprefix("output:") if ready.startswith("output:") else None
+    return Readiness(output, min(DEFAULT_READY_NS, options.run_deadline_ns))

@@ -1,0 +1,377 @@
+"""What `{workload}` stands for, and what is known of each workload before the race. Pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ensign.experiment.compare.options import CommandVariant, Options
+from ensign.experiment.compare.pilot import CommandPilot
+from ensign.experiment.compare.planning import FOR_A_MEDIAN, TO_BE_SURE, Planned
+from ensign.experiment.compare.self_timed import withheld_text
+from ensign.experiment.compare.tracing import Traces, raced_findings
+from ensign.experiment.raced_files import loader_name
+from ensign.model.errors import InputError
+from ensign.model.finding_kinds.proof import FAST_MATH_START
+from ensign.model.finding_kinds.race import SELF_TIMED
+from ensign.model.finding_kinds.ran import VISIBLE_DIFFERENCES
+from ensign.model.findings import Finding
+from ensign.model.traced_execution import MappedFile, TracedExecution
+from ensign.model.trials import Metric, Mode, Trial, VariantFailure
+
+PLACE = "{workload}"
+_NAMED = re.compile(r"([A-Za-z0-9_.-]+)=(.*)", re.DOTALL)
+_MOST_FILES, _MOST_BYTES = 4, 64 << 20
+_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class CommandWorkload:
+    """The commands and options of one workload; its name is empty where there is only one."""
+
+    name: str
+    commands: tuple[CommandVariant, ...]
+    options: Options
+
+
+def workloads_of(
+    options: Options, commands: tuple[CommandVariant, ...]
+) -> tuple[CommandWorkload, ...]:
+    """One for each `--workload`, NAME=TEXT or TEXT; the commands as they are without any.
+
+    TEXT stands for `{workload}` in them; where no command has that, it is put at their end.
+    InputError for two of one name.
+    """
+    if not options.workloads:
+        return (CommandWorkload("", commands, options),)
+    found: dict[str, CommandWorkload] = {}
+    for said in options.workloads:
+        named = _NAMED.fullmatch(said)
+        name, text = named.groups() if named else (said, said)
+        if name in found:
+            raise InputError(f"--workload {name} is given twice; name them NAME=TEXT")
+        found[name] = _filled(name, text, options, commands)
+    return tuple(found.values())
+
+
+def _filled(
+    name: str, text: str, options: Options, commands: tuple[CommandVariant, ...]
+) -> CommandWorkload:
+    every = [word for each in commands for word in (*each.argv, *(each.load or ()))]
+    placed = [*every, options.input or "", *options.env]
+    at_the_end = not any(PLACE in word for word in placed)
+
+    def words(argv: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if argv is None:
+            return None
+        return tuple(
+            each
+            for word in argv
+            for each in (shlex.split(text) if word == PLACE else [word.replace(PLACE, text)])
+        )
+
+    def command(each: CommandVariant) -> CommandVariant:
+        more = tuple(shlex.split(text)) if at_the_end else ()
+        load = words(each.load)
+        return replace(
+            each,
+            argv=(*(words(each.argv) or ()), *(() if load else more)),
+            setup=words(each.setup),
+            prepare=words(each.prepare),
+            cleanup=words(each.cleanup),
+            load=None if load is None else (*load, *more),
+            preload=words(each.preload),
+        )
+
+    budget_ns = options.budget_ns
+    return CommandWorkload(
+        name,
+        tuple(map(command, commands)),
+        replace(
+            options,
+            input=None if options.input is None else options.input.replace(PLACE, text),
+            output=None if options.output is None else options.output.replace(PLACE, name),
+            expected=None if options.expected is None else options.expected.replace(PLACE, text),
+            env=tuple(each.replace(PLACE, text) for each in options.env),
+            budget_ns=None if budget_ns is None else budget_ns // len(options.workloads),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWorkloads:
+    """What was seen of each workload, by name."""
+
+    by_name: Mapping[str, Planned]
+
+    def by_one_metric(self) -> PlannedWorkloads:
+        """All by the same cost: wall time, where they ask for several."""
+        metrics = {each.plan.metric for each in self.by_name.values()}
+        if len(metrics) == 1:
+            return self
+        return PlannedWorkloads(
+            {
+                name: replace(each, plan=replace(each.plan, metric=Metric.WALL))
+                for name, each in self.by_name.items()
+            }
+        )
+
+    @property
+    def judged(self) -> Mapping[str, Planned]:
+        """Those that do not end by the clock."""
+        return {name: each for name, each in self.by_name.items() if not each.self_timed}
+
+    @property
+    def metric(self) -> Metric:
+        """The cost that is compared."""
+        return self._first.plan.metric
+
+    @property
+    def mode(self) -> Mode:
+        """How variants take turns in the first workload."""
+        return self._first.plan.mode
+
+    @property
+    def failures(self) -> tuple[VariantFailure, ...]:
+        """What failed before the race."""
+        return tuple(
+            replace(failure, workload=name)
+            for name, each in self.by_name.items()
+            for failure in each.failures
+        )
+
+    @property
+    def round_ns(self) -> int:
+        """What one execution of all variants on every workload takes."""
+        return sum(each.plan.execution_ns for each in self.judged.values())
+
+    @property
+    def deadline_ns(self) -> int | None:
+        """What runs for longer hangs; None where the user said when that is."""
+        found = [each.plan.deadline_ns for each in self.by_name.values()]
+        known = [each for each in found if each is not None]
+        return max(known) if len(known) == len(found) else None
+
+    @property
+    def traces(self) -> Traces:
+        """What was seen of the commands in the first workload, with the findings of all."""
+        findings = [
+            finding
+            for name, each in self.by_name.items()
+            for finding in self._of(name, each.traces.findings)
+        ]
+        return replace(self._first.traces, findings=tuple(findings))
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What there is to say of the plans, and of the workloads that are not judged."""
+        found = [
+            finding
+            for name, each in self.by_name.items()
+            for finding in self._of(name, each.plan.findings)
+        ]
+        if len(self.by_name) > 1:
+            found += (
+                SELF_TIMED.found(withheld_text(each.self_timed), name)
+                for name, each in self.by_name.items()
+                if each.self_timed
+            )
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def pilots(self) -> Mapping[str, CommandPilot]:
+        """The unmeasured runs of the first workload."""
+        return self._first.pilots
+
+    @property
+    def withheld(self) -> str:
+        """Why nothing is compared."""
+        return withheld_text(self._first.self_timed)
+
+    @property
+    def same(self) -> frozenset[str]:
+        """The variants that run what an earlier one runs, on every workload."""
+        found = [frozenset(each.traces.same) for each in self.by_name.values()]
+        return frozenset.intersection(*found)
+
+    def doubt(self, *, loaded: bool) -> str:
+        """Why nothing is claimed, whatever the race gives; empty where there is no such reason."""
+        doubts = (each.doubt_of_the_clock(loaded=loaded) for each in self.judged.values())
+        return next(filter(None, doubts), "")
+
+    def seen_in(self, trials: Sequence[Trial]) -> PlannedWorkloads | None:
+        """What the first executions show of workloads that end by the clock; None if nothing."""
+        # Asked after every execution: of a long race the later ones are not gone through.
+        if len(trials) > FOR_A_MEDIAN * len(self.by_name):
+            return None
+        name = trials[-1].workload
+        planned = self.by_name[name]
+        if planned.self_timed:
+            return None
+        found = planned.seen_in([each for each in trials if each.workload == name])
+        return None if found is None else PlannedWorkloads({**self.by_name, name: found})
+
+    def doubted(self, trials: Sequence[Trial]) -> tuple[str, ...]:
+        """The workloads of which the first of these executions show that one ends by the clock."""
+        return tuple(
+            name
+            for name, planned in self.judged.items()
+            if _with_clock(planned, [each for each in trials if each.workload == name]).self_timed
+        )
+
+    def with_pilots(self, name: str, pilots: Mapping[str, CommandPilot]) -> PlannedWorkloads:
+        """With other unmeasured runs of that workload."""
+        other = replace(self.by_name[name], pilots=pilots)
+        return PlannedWorkloads({**self.by_name, name: other})
+
+    def after_race(
+        self, trials: Sequence[Trial], names: Mapping[str, str], baseline: str
+    ) -> PlannedWorkloads:
+        """With what the race showed of the files that ran, and of who ends by the clock.
+
+        A workload alone that ends so has ended its race; of several the others go on.
+        """
+        found = {}
+        for name, planned in self.by_name.items():
+            mine = [trial for trial in trials if trial.workload == name]
+            each = planned if planned.self_timed else _with_clock(planned, mine)
+            said = raced_findings(each.traces, mine, names, baseline) if mine else ()
+            looks = visible_findings(each.traces.by_variant, names, baseline) if mine else ()
+            traces = replace(each.traces, findings=(*each.traces.findings, *said, *looks))
+            found[name] = replace(each, traces=traces)
+        return PlannedWorkloads(found)
+
+    @property
+    def _first(self) -> Planned:
+        return next(iter(self.judged.values()), next(iter(self.by_name.values())))
+
+    def _of(self, name: str, findings: Sequence[Finding]) -> list[Finding]:
+        if len(self.by_name) == 1:
+            return list(findings)
+        return [replace(each, text=f"{name}: {each.text}") for each in findings]
+
+
+def _with_clock(planned: Planned, trials: Sequence[Trial]) -> Planned:
+    """What the first executions of a workload show of who ends by the clock."""
+    seen = (planned.seen_in(trials[:count]) for count in (TO_BE_SURE, FOR_A_MEDIAN))
+    return next(filter(None, seen), planned)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A file that one command ran, and what the other had in its place."""
+
+    first: MappedFile
+    other: MappedFile
+
+    @property
+    def name(self) -> str:
+        """As a loader asks for it."""
+        return loader_name(self.other.path)
+
+
+def visible_findings(
+    seen: Mapping[str, TracedExecution], names: Mapping[str, str], baseline: str
+) -> Iterator[Finding]:
+    """Of each command against the baseline, of files that differ alone."""
+    first = seen.get(baseline)
+    for variant, name in names.items():
+        other = seen.get(variant)
+        if variant == baseline or first is None or other is None:
+            continue
+        if first.identities != other.identities and first.followed and other.followed:
+            yield from _between(first, other, names[baseline], name)
+
+
+def _between(
+    first: TracedExecution, other: TracedExecution, before: str, name: str
+) -> Iterator[Finding]:
+    # Not at the start of the program: a comparison begins without it.
+    from ensign.proof.fast_math import links_fast_math  # noqa: PLC0415
+    from ensign.proof.rules_bytes import FLUSHED  # noqa: PLC0415
+    from ensign.proof.visible_code import differences, read_visible  # noqa: PLC0415
+
+    own = _others(first, other), _others(other, first)
+    parts = []
+    for pair in _pairs(first, other, own):
+        looks = read_visible(Path(pair.first.path)), read_visible(Path(pair.other.path))
+        if looks[0] is not None and looks[1] is not None:
+            found = ", ".join(differences(looks[0], looks[1]))
+            parts += [f"{pair.name} ({found})"] if found else []
+    parts += _libraries(first, other)
+    if parts:
+        text = f"what visibly differs from {before}: {'; '.join(parts)}"
+        yield VISIBLE_DIFFERENCES.found(text, name)
+    flushing = [
+        [loader_name(each.path) for each in files if links_fast_math(Path(each.path))]
+        for files in own
+    ]
+    if bool(flushing[0]) != bool(flushing[1]):
+        who, whose = (before, flushing[0]) if flushing[0] else (name, flushing[1])
+        two = name if flushing[0] else before
+        files = ", ".join(whose[:_SHOWN])
+        yield FAST_MATH_START.found(
+            f"it runs fast-math start-up code ({files}), {two} does not: {FLUSHED}; time and "
+            "output may differ for that alone",
+            who,
+        )
+
+
+def _others(one: TracedExecution, two: TracedExecution) -> list[MappedFile]:
+    """Files of the one that the other did not run, as far as they can still be read."""
+    known = {each.sha256 for each in two.mapped}
+    found = [each for each in one.mapped if each.sha256 and each.sha256 not in known]
+    return [each for each in found if _is_small(Path(each.path))]
+
+
+def _is_small(path: Path) -> bool:
+    try:
+        return path.stat().st_size <= _MOST_BYTES
+    except OSError:
+        return False
+
+
+def _pairs(
+    first: TracedExecution,
+    other: TracedExecution,
+    own: tuple[list[MappedFile], list[MappedFile]],
+) -> list[_Pair]:
+    """By their names; programs that have none in common, by being the programs."""
+    before, after = ({loader_name(each.path): each for each in files} for files in own)
+    found = [_Pair(before[name], after[name]) for name in after if name in before]
+    mains = _program(first, before), _program(other, after)
+    if mains[0] is not None and mains[1] is not None and mains[0].path != mains[1].path:
+        main = _Pair(mains[0], mains[1])
+        found = [main, *(each for each in found if each != main)]
+    return found[:_MOST_FILES]
+
+
+def _program(trace: TracedExecution, files: Mapping[str, MappedFile]) -> MappedFile | None:
+    """What was executed, where it is one file of those that differ."""
+    started = {str(Path(path).resolve()) for path in trace.programs}
+    found = [each for each in files.values() if str(Path(each.path).resolve()) in started]
+    return found[0] if len(found) == 1 else None
+
+
+def _libraries(first: TracedExecution, other: TracedExecution) -> Iterator[str]:
+    """Those that one of them loads; an allocator is named as such."""
+    from ensign.proof.needed_libraries import ALLOCATORS  # noqa: PLC0415
+    from ensign.proof.visible_code import with_and_without  # noqa: PLC0415
+
+    before, after = (
+        frozenset(
+            name for name in (loader_name(each.path) for each in trace.mapped) if ".so" in name
+        )
+        for trace in (first, other)
+    )
+    if before != after:
+        yield f"libraries {with_and_without(after - before, before - after)}"
+    kinds = [
+        next((kind for kind in ALLOCATORS for name in names if kind in name), "the C library's")
+        for names in (before, after)
+    ]
+    if kinds[0] != kinds[1]:
+        yield f"allocator {kinds[1]} against {kinds[0]}"

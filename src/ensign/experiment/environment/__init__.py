@@ -1,0 +1,1 @@
+"""Root directories as environments, by name, and what system is in one."""

@@ -1,0 +1,131 @@
+"""Which cost is compared and how variants take turns: one rule for commands and studies. Pure.
+
+It is stated in docs/background/metric-and-mode.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ensign.model.behaviour import Behaviour
+from ensign.model.finding_kinds.race import (
+    CPU_BY_REQUEST,
+    FEW_CPUS,
+    INTERLEAVED_BY_REQUEST,
+    MOSTLY_WAITING,
+    SEVERAL_CPUS,
+)
+from ensign.model.findings import Finding
+from ensign.model.trials import Metric, Mode
+
+FEWEST_RUNS = 3
+_MOST_RUNS = 10
+# Runs of a few milliseconds are seen by few looks each.
+_LONG_ENOUGH_NS = 60_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """What the user asked for; None where the rule decides.
+
+    `serves`: the programs are servers, which wait for their load; `loaded`: a process is that load.
+    """
+
+    metric: Metric | None = None
+    mode: Mode | None = None
+    serves: bool = False
+    loaded: bool = False
+    scored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MetricAndMode:
+    """How a race is run. If `parallel`, variants get all CPUs; `findings` tell contradictions."""
+
+    metric: Metric
+    mode: Mode
+    parallel: bool
+    findings: tuple[Finding, ...] = ()
+
+
+def choose(asked: Requested, does: Sequence[Behaviour]) -> MetricAndMode:
+    """The rule; the user's own choices go first. One program decides for all."""
+    parallel = any(_needs_several_cpus(each, serves=asked.serves) for each in does)
+    waiting = not asked.serves and any(each.waits for each in does)
+    by_turns = parallel or waiting
+    metric = Metric.SCORE if asked.scored else asked.metric
+    metric = metric or (Metric.WALL if by_turns else Metric.CPU)
+    # Slices have no queues and hide what waits: wall time of servers is that of whole executions.
+    by_turns = by_turns or metric is Metric.SCORE or (asked.loaded and metric is Metric.WALL)
+    found: list[Finding] = []
+    if asked.mode is Mode.INTERLEAVED and by_turns:
+        found.append(_interleaved_by_request(waiting=waiting, parallel=parallel))
+    if asked.metric is Metric.CPU and metric is Metric.CPU and (parallel or waiting):
+        found.append(_cpu_by_request(waiting=waiting))
+    mode = asked.mode or (Mode.ALTERNATING if by_turns else Mode.INTERLEAVED)
+    return MetricAndMode(metric, mode, parallel, tuple(found))
+
+
+def runs_to_look_at(wall_ns: int, took_ns: int, allowed_ns: float) -> int:
+    """How many executions of a program are looked at; with its start one takes `took_ns`.
+
+    A single one where three would take more than is allowed: that one is looked at hundreds of
+    times.
+    """
+    if allowed_ns / max(took_ns, 1) < FEWEST_RUNS:
+        return 1
+    wanted = -(-_LONG_ENOUGH_NS // max(wall_ns, 1))
+    return max(FEWEST_RUNS, min(_MOST_RUNS, wanted))
+
+
+def behaviour_findings(
+    does: Behaviour, name: str, *, serves: bool, cpus: int | None = None, by_turns: bool = True
+) -> tuple[Finding, ...]:
+    """What the rule saw of a program that waits or has several busy tasks, on so many CPUs."""
+    found: list[Finding] = []
+    if does.waits and not serves:
+        text = (
+            f"spends {does.idle_share * 100:.0f} % of its time waiting for something other than a "
+            f"CPU: a compiler will not help{'; raced in whole executions' if by_turns else ''}"
+        )
+        found.append(MOSTLY_WAITING.found(text, name))
+    if not _needs_several_cpus(does, serves=serves):
+        return tuple(found)
+    text = (
+        f"keeps {does.runnable:.1f} tasks busy at a time: it gets all CPUs"
+        f"{', and its executions run whole, in turn' if by_turns else ''}"
+    )
+    found.append(SEVERAL_CPUS.found(text, name))
+    if serves and cpus is not None and does.runnable + 1 > cpus:
+        text = (
+            f"keeps {does.runnable:.1f} tasks busy at a time, and its load needs a CPU, too: "
+            f"with {cpus} CPUs they take time from each other; use a machine with more"
+        )
+        found.append(FEW_CPUS.found(text, name))
+    return tuple(found)
+
+
+def _needs_several_cpus(does: Behaviour, *, serves: bool) -> bool:
+    return does.outgrows_a_cpu if serves else does.parallel
+
+
+def _interleaved_by_request(*, waiting: bool, parallel: bool) -> Finding:
+    if waiting:
+        why = "it waits, and waiting goes on while it is stopped"
+    elif parallel:
+        why = "several of its tasks are busy at a time, and slices stop them together"
+    else:
+        why = "wall time of slices has no queues: it is not what clients of the server would see"
+    return INTERLEAVED_BY_REQUEST.found(f"interleaved as requested, though {why}")
+
+
+def _cpu_by_request(*, waiting: bool) -> Finding:
+    why = (
+        "it mostly waits: CPU time says little of how long it takes"
+        if waiting
+        else "several of its tasks are busy at a time: CPU time adds them up, and does not say how "
+        "long it takes"
+    )
+    text = f"compared by CPU time as requested, though {why}"
+    return CPU_BY_REQUEST.found(text)

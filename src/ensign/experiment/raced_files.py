@@ -1,0 +1,135 @@
+"""Whether a race ran what the traced executions ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ensign.experiment.tracing import Identities, in_own_scratch, original_of
+from ensign.host.root_directory import lies_in
+from ensign.meter.requests import VariantFiles
+from ensign.model.trials import RaceMapping
+from ensign.proof.loaded_bytes import read_dynamic
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedFiles:
+    """What a traced execution ran, as a race is held against it.
+
+    `identities` by path; files of a copy by the path that they were copied from. `exact` has
+    device and inode of what was mapped. What the execution made itself (`made`) may be another file
+    each time. `copied` are the files of which the variant has its own copy; those that lie over the
+    first folder are relinks, which are not looked at. `whole`: nothing was missed. It ran in the
+    directory `root`, if there is one.
+    """
+
+    identities: Mapping[str, str]
+    exact: frozenset[tuple[str, str, int]] = frozenset()
+    made: frozenset[str] = frozenset()
+    copied: VariantFiles | None = None
+    whole: bool = True
+    root: str = ""
+
+    @property
+    def own_folders(self) -> tuple[str, ...]:
+        """Where the variant's own files lie."""
+        return () if self.copied is None else self.copied.folders
+
+
+@dataclass(frozen=True, slots=True)
+class FileMismatch:
+    """What was not as it was looked at, as texts.
+
+    `others` and `changed` are other files than those that were looked at. `unseen` ran besides.
+    `own` says whether any of the variant's own files was still seen when what is unseen was: a
+    program that becomes another one was its own at first.
+    """
+
+    others: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    own: bool = False
+
+
+def compare_files(
+    looked: ExpectedFiles, seen: Sequence[RaceMapping], identities: Identities
+) -> FileMismatch:
+    """Holds what was seen in a race against what was looked at. Of what is gone, nothing is said.
+
+    Reads files anew: what changed meanwhile is another program.
+    """
+    others: list[str] = []
+    unseen: list[str] = []
+    own_look = unseen_look = 0
+    for file in seen:
+        path = _place(file, looked)
+        if any(path.startswith(f"{folder}/") for folder in looked.own_folders):
+            own_look = max(own_look, file.last_look)
+        if not path or _is_known(file, path, looked, identities):
+            continue
+        instead = _instead(path, looked)
+        if instead:
+            others.append(f"the race ran {path}, {instead}")
+        elif looked.whole:
+            unseen.append(f"the race ran {path}, which was not run when looked at")
+            unseen_look = max(unseen_look, file.last_look)
+    own = own_look > 0 and own_look >= unseen_look
+    return FileMismatch(tuple(others), tuple(unseen), tuple(_changed(looked, identities)), own)
+
+
+def summarize(problems: Sequence[str]) -> str:
+    """The first of these, and how many more there are."""
+    more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+    return "; ".join(problems[:_SHOWN]) + more
+
+
+def _place(file: RaceMapping, looked: ExpectedFiles) -> str:
+    """Where the file can be read; empty where nowhere, or not any more."""
+    if file.deleted or file.other_root:
+        return ""
+    if in_own_scratch(file.path):
+        return original_of(file.path, looked.copied) or ""
+    inside = file.path.removeprefix(looked.root)
+    if looked.root and inside.startswith("/") and not lies_in(Path(looked.root), inside):
+        return inside
+    return file.path
+
+
+def _is_known(file: RaceMapping, path: str, looked: ExpectedFiles, identities: Identities) -> bool:
+    if path in looked.made or (file.path, file.device, file.inode) in looked.exact:
+        return True
+    if any(path.startswith(f"{folder}/") for folder in looked.own_folders[1:]):
+        return True
+    sha256 = identities.of(path, file.inode if path == file.path else None)
+    return not sha256 or sha256 in looked.identities.values()
+
+
+def _instead(path: str, looked: ExpectedFiles) -> str:
+    if path in looked.identities:
+        return "which was another file when it was looked at"
+    asked = _names(path)
+    same = [each for each in looked.identities if asked & _names(each)]
+    return f"and {same[0]} when it was looked at" if same else ""
+
+
+def loader_name(path: str) -> str:
+    """By which a loader asks for a file: its soname, else its own name."""
+    dynamic = read_dynamic(Path(path))
+    return (dynamic.soname if dynamic is not None else "") or Path(path).name
+
+
+def _names(path: str) -> frozenset[str]:
+    """By which a loader may have been asked for a file: its own name, and its soname."""
+    dynamic = read_dynamic(Path(path))
+    soname = "" if dynamic is None else dynamic.soname
+    return frozenset((Path(path).name, soname)) - {""}
+
+
+def _changed(looked: ExpectedFiles, identities: Identities) -> Iterator[str]:
+    for path, sha256 in looked.identities.items():
+        now = "" if path in looked.made else identities.of(path)
+        if now and sha256 and now != sha256:
+            yield f"{path} changed while it was raced"

@@ -1,0 +1,199 @@
+"""Whether what ran is what was built, from one traced execution per variant and workload. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ensign.builders.build_results import BuildResult
+from ensign.model.built_files import BuiltFile, MadeLibrary
+from ensign.model.executed_files import RanOnce, WhatRan
+from ensign.model.finding_kinds.builds import SAME_BYTES
+from ensign.model.finding_kinds.ran import (
+    ARTIFACT_NOT_RUN,
+    BUILT_NOT_LOADED,
+    FLAG_NOT_RUN,
+    FLAG_NOT_RUN_BY_ALL,
+    RAN_NOT_JUDGED,
+    UNMOVED_CODE,
+)
+from ensign.model.findings import Finding, Severity
+
+# Of looks at every millisecond these are enough to name a share.
+_LEAST_SEEN_NS, _LEAST_SHARE = 30_000_000, 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What came of it. `wrong` variants ran other files than they were built of.
+
+    `same` has the variants that ran nothing but equal files, with the one they are equal to;
+    `traces` is what it rests on.
+    """
+
+    ran: tuple[WhatRan, ...]
+    findings: tuple[Finding, ...]
+    wrong: frozenset[str]
+    same: Mapping[str, str]
+    traces: tuple[RanOnce, ...] = ()
+
+
+def judge_ran(results: Sequence[BuildResult], traces: Sequence[RanOnce], artifact: str) -> Judged:
+    """`results` are of the variants that take part, the baseline first."""
+    findings: list[Finding] = []
+    wrong: set[str] = set()
+    for result in results:
+        name = result.facts.variant
+        own = [each for each in traces if each.variant == name]
+        found = [*_not_loaded(result, own), *_not_run(result, own, artifact)]
+        if result is results[0]:
+            found += _unmoved(result, own)
+        found += _without_flags(result, own)
+        wrong |= {name for each in found if each.severity is Severity.ERROR}
+        findings += found
+        findings += _not_judged(name, own)
+    same = _same(results, traces, wrong)
+    findings += (
+        SAME_BYTES.found(
+            f"no effect on what ran: all files that were loaded are those of {first}",
+            name,
+        )
+        for name, first in same.items()
+    )
+    return Judged(tuple(_listed(traces)), tuple(findings), frozenset(wrong), same, tuple(traces))
+
+
+def _unmoved(result: BuildResult, traces: Iterable[RanOnce]) -> Iterator[Finding]:
+    """Files with a good part of the time that lie where they lie in all of its relinks."""
+    if not result.layouts:
+        return
+    for trace in traces:
+        total_ns = sum(each.cpu_ns for each in trace.files)
+        if total_ns < _LEAST_SEEN_NS:
+            continue
+        still = [each for each in trace.files if not each.built or each.path in result.unmoved]
+        parts = sorted(((each.cpu_ns / total_ns, each.path) for each in still), reverse=True)
+        named = [f"{path} ({100 * share:.0f} %)" for share, path in parts if share >= _LEAST_SHARE]
+        if named:
+            text = f"of the time of {trace.workload}, these parts are in code that no relink moves:"
+            yield UNMOVED_CODE.found(f"{text} {', '.join(named)}", result.facts.variant)
+
+
+def _not_loaded(result: BuildResult, traces: Iterable[RanOnce]) -> Iterator[Finding]:
+    """Libraries that were built, of which another one of the same name was loaded."""
+    name = result.facts.variant
+    kept = [each for each in result.facts.files if each.kind == "library"]
+    told: set[str] = set()
+    for trace in traces:
+        loaded = {each.path for each in trace.files if each.built}
+        libraries: tuple[BuiltFile | MadeLibrary, ...] = (*kept, *result.made)
+        for library in libraries:
+            if library.path in loaded or library.path in told:
+                continue
+            others = [each for each in trace.files if not each.built and each.names & library.names]
+            if others and not _stands_in(library, kept, loaded):
+                told.add(library.path)
+                text = (
+                    f"built {library.path}, but {trace.workload} ran {others[0].path}: "
+                    f"{_way_out(library, kept)}"
+                )
+                yield BUILT_NOT_LOADED.found(text, name)
+
+
+def _stands_in(
+    library: BuiltFile | MadeLibrary, kept: Iterable[BuiltFile], loaded: set[str]
+) -> bool:
+    """Whether another file of that name which the build made was loaded."""
+    return any(each.path in loaded and each.names & library.names for each in kept)
+
+
+def _way_out(library: BuiltFile | MadeLibrary, kept: Sequence[BuiltFile]) -> str:
+    if library.path in {each.path for each in kept}:
+        return (
+            "the loader finds the other one first; link the program with RPATH $ORIGIN, or without "
+            "an RPATH that leads elsewhere"
+        )
+    return f'write runtime_files = ["{library.path}"] in [build], so that it runs with the program'
+
+
+def _not_run(result: BuildResult, traces: Iterable[RanOnce], artifact: str) -> Iterator[Finding]:
+    name = result.facts.variant
+    program = result.facts.files[0].path if result.facts.files else artifact
+    programs = {program, *(each.path for each in result.facts.files if each.kind == "program")}
+    for trace in traces:
+        if trace.not_judged or any(each.path in programs for each in trace.files if each.built):
+            continue
+        text = (
+            f"{trace.workload} did not run {program}, so it says nothing about the build; "
+            "let its command run {artifact}"
+        )
+        yield ARTIFACT_NOT_RUN.found(text, name)
+        return
+
+
+def _without_flags(result: BuildResult, traces: Sequence[RanOnce]) -> Iterator[Finding]:
+    """Flags that only files have which did not run."""
+    if not traces or any(each.not_judged for each in traces):
+        return
+    for flag, files in result.flag_files:
+        bare = [
+            trace.workload
+            for trace in traces
+            if not any(each.built and each.path in files for each in trace.files)
+        ]
+        if bare:
+            kind = FLAG_NOT_RUN if len(bare) == len(traces) else FLAG_NOT_RUN_BY_ALL
+            text = (
+                f"{flag} was asked for, and nothing that {', '.join(bare)} ran has it: "
+                f"{', '.join(files)} did not run; hand it to what does, as "
+                'build.rewrite.compile = ["{cflags}"] does'
+            )
+            yield kind.found(text, result.facts.variant)
+
+
+def _not_judged(name: str, traces: Iterable[RanOnce]) -> Iterator[Finding]:
+    reasons: dict[str, list[str]] = {}
+    for trace in traces:
+        if trace.not_judged:
+            reasons.setdefault(trace.not_judged, []).append(trace.workload)
+    for reason, workloads in reasons.items():
+        text = f"not judged: what {name} ran in {', '.join(workloads)}, because {reason}"
+        yield RAN_NOT_JUDGED.found(text, name)
+
+
+def _same(
+    results: Sequence[BuildResult], traces: Sequence[RanOnce], wrong: set[str]
+) -> dict[str, str]:
+    first: dict[object, str] = {}
+    same: dict[str, str] = {}
+    for result in results:
+        name = result.facts.variant
+        own = [each for each in traces if each.variant == name]
+        files = [each for trace in own for each in trace.files]
+        unknown = any(each.not_judged for each in own) or any(not each.sha256 for each in files)
+        if not own or unknown or name in wrong:
+            continue
+        data = {(each.path, each.sha256) for each in result.facts.files if each.kind == "data"}
+        ran = {(trace.workload, each.path, each.sha256) for trace in own for each in trace.files}
+        key = (frozenset(ran), frozenset(data))
+        if key in first:
+            same[name] = first[key]
+        else:
+            first[key] = name
+    return same
+
+
+def _listed(traces: Iterable[RanOnce]) -> Iterator[WhatRan]:
+    found: dict[tuple[bool, str], list[tuple[RanOnce, str]]] = {}
+    for trace in traces:
+        for each in trace.files:
+            found.setdefault((not each.built, each.path), []).append((trace, each.sha256))
+    for (foreign, path), uses in sorted(found.items(), key=lambda pair: pair[0]):
+        hashes = {sha256 for _, sha256 in uses}
+        yield WhatRan(
+            path=path,
+            built=not foreign,
+            variants=tuple(dict.fromkeys(trace.variant for trace, _ in uses)),
+            workloads=tuple(dict.fromkeys(trace.workload for trace, _ in uses)),
+            same=len(hashes) == 1 and "" not in hashes,
+        )

@@ -1,0 +1,217 @@
+"""`ensign plan`: what a study is going to do, before anything runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ensign.builders.forecast import Outlook, outlook
+from ensign.builders.input_files import missing_inputs
+from ensign.builders.request import BuildRequest
+from ensign.experiment.cpu_plan import cpus_of_study
+from ensign.experiment.ports import Ports
+from ensign.experiment.record import usable_record
+from ensign.experiment.study.budget import exact_rounds
+from ensign.experiment.study.confirm_plan import TimeLeft, confirming, new_plan
+from ensign.experiment.study.prepare import (
+    build_ports,
+    compilers_by_line,
+    require_commands,
+    require_source,
+)
+from ensign.experiment.study.request_problems import require_requests
+from ensign.experiment.study.round_plan import RoundPlan
+from ensign.experiment.study.run import folder_of
+from ensign.experiment.study_file import StudyFile
+from ensign.host.cache import Cache
+from ensign.host.search_path import apart_from, not_tried
+from ensign.model.expectation import Expectation, PlannedVariant, Work
+from ensign.model.placeholders import shown
+from ensign.model.study import Study
+from ensign.model.study_source import PathSource
+from ensign.model.study_workload import Workload
+from ensign.model.trials import Metric, Mode
+from ensign.model.units import parse_duration_ns
+from ensign.model.variants import Variant
+
+_AFRESH = "to confirm"
+_NONE_AFRESH = Work(_AFRESH, 0, 0, 0, 0, "guess")
+# Nothing was raced yet from which a number of confirming rounds could follow.
+_NO_ROUNDS, _NO_TIME_LEFT = RoundPlan("", 0, {}, 0), TimeLeft(0, 1)
+
+
+def expectation(
+    file: StudyFile, cache: Cache, ports: Ports, *, only_look: bool = False
+) -> Expectation:
+    """Looks at the toolchains and the cache; builds and races nothing. InputError as `run`.
+
+    With `only_look` nothing of the study's own is run either: compilers that are not surely this
+    machine's are named, and not tried.
+    """
+    study = file.study
+    require_source(file)
+    require_commands(file, ports.env)
+    require_requests(file)
+    untried = _untried(file, ports) if only_look else {}
+    if only_look:
+        path = apart_from(ports.env.get("PATH", os.defpath), folders_of(file))
+        ports = replace(ports, env={**ports.env, "PATH": path})
+    ahead, second = None, _NONE_AFRESH
+    tried = tuple(each for each in file.variants if each.name not in untried)
+    if tried:
+        request = BuildRequest(study, file.path, tried, tried[0].name)
+        with compilers_by_line(file):
+            ahead = outlook(request, build_ports(file, cache, ports))
+            second = second if untried else _afresh(file, cache, ports)
+    cpus, _ = cpus_of_study(study.cpus)
+    left_out = {} if ahead is None else ahead.left_out
+    later = {} if ahead is None else ahead.later
+    return Expectation(
+        name=study.name,
+        title=study.title,
+        variants=() if ahead is None else tuple(_planned_of(file, tried, ahead)),
+        workloads=tuple((workload.name, workload.shown) for workload in study.workloads),
+        work=tuple(
+            each
+            for each in (*_builds(ahead), second, _racing(file))
+            if each.waiting != 0 or each.there
+        ),
+        rounds=study.race.rounds,
+        left_out=tuple(left_out.items()),
+        missing="" if ahead is None else ahead.missing,
+        untried=(*untried.items(), *later.items()),
+        confirming=_confirming(study),
+        modes=tuple((each.name, planned_mode(study, each)) for each in study.workloads),
+        inputs=_inputs(file),
+        confinement="" if ahead is None else ahead.confinement.said,
+        cpus=(("programs", cpus.program), ("load generators", cpus.load), ("meter", cpus.meter)),
+    )
+
+
+def _inputs(file: StudyFile) -> tuple[str, ...]:
+    request = BuildRequest(file.study, file.path, file.variants, file.variants[0].name)
+    return tuple(
+        f"{path}: {'fetched' if each.command is None else shown(each.command)}"
+        for path, each in missing_inputs(request).items()
+    )
+
+
+def folders_of(file: StudyFile) -> tuple[Path, ...]:
+    """Where what lies is the study's: its folder, and that of its source."""
+    source = file.study.source
+    return (file.folder, *([file.folder / source.path] if isinstance(source, PathSource) else []))
+
+
+def _untried(file: StudyFile, ports: Ports) -> dict[str, str]:
+    """Variants whose compiler is not to be run by what only looks, and why."""
+    path, folders = ports.env.get("PATH", os.defpath), folders_of(file)
+    found = {}
+    for variant in file.variants:
+        reason = not_tried(variant.compiler, path, folders)
+        if reason:
+            found[variant.name] = f"its compiler is '{variant.compiler}', and {reason}"
+    return found
+
+
+def _builds(ahead: Outlook | None) -> tuple[Work, ...]:
+    if ahead is None:
+        return ()
+    builds = ahead.estimate
+    return (builds.builds, builds.relinks, builds.checks)
+
+
+def _planned_of(
+    file: StudyFile, tried: Sequence[Variant], ahead: Outlook
+) -> Iterator[PlannedVariant]:
+    baseline = file.variants[0].name
+    for variant in tried:
+        if variant.name not in (*ahead.left_out, *ahead.later):
+            yield _planned(variant, ahead, is_baseline=variant.name == baseline)
+
+
+def _confirming(study: Study) -> tuple[int, int | None] | None:
+    confirm = study.race.confirm
+    return None if confirm is None else (confirm.finalists, confirm.rounds)
+
+
+def _afresh(file: StudyFile, cache: Cache, ports: Ports) -> Work:
+    """What a confirmation builds and checks at most: nobody knows yet whose turn it will be."""
+    confirm = file.study.race.confirm
+    if confirm is None:
+        return _NONE_AFRESH
+    baseline, *others = file.variants
+    names = [each.name for each in sorted(others, key=_effort)[: confirm.finalists]]
+    supposed = confirming(file, new_plan(file, confirm, names, _NO_ROUNDS, _NO_TIME_LEFT))
+    request = BuildRequest(supposed.study, file.path, supposed.variants, baseline.name)
+    found = outlook(request, build_ports(file, cache, ports)).estimate
+    parts = (found.builds, found.relinks, found.checks)
+    return Work(
+        _AFRESH,
+        waiting=sum(each.waiting or 0 for each in parts),
+        there=sum(each.there for each in parts),
+        wall_s=sum(each.wall_s for each in parts),
+        disk_bytes=sum(each.disk_bytes for each in parts),
+        basis="guess",
+    )
+
+
+def _effort(variant: Variant) -> tuple[bool, bool, bool]:
+    """Sorts those first whose builds have most stages."""
+    return (variant.bolt != "on", variant.pgo != "on", variant.lto == "off")
+
+
+def _planned(variant: Variant, ahead: Outlook, *, is_baseline: bool) -> PlannedVariant:
+    key = ahead.plan.stage_of[variant.name]
+    seconds = ahead.estimate.seconds
+    return PlannedVariant(
+        name=variant.name,
+        compiler=ahead.toolchains[variant.compiler].version_line,
+        flags=ahead.plan.flags_of[variant.name].compile,
+        link_flags=ahead.plan.flags_of[variant.name].link,
+        is_baseline=is_baseline,
+        build_s=sum(seconds.get(stage.key, 0.0) for stage in ahead.plan.chain(key)),
+    )
+
+
+def _racing(file: StudyFile) -> Work:
+    done, total = _trials(file)
+    budget_s = parse_duration_ns(file.study.race.budget) / 1e9
+    if total is None:
+        return Work("trials", None, done, budget_s, 0, "budget")
+    # More are there than planned where every variant failed in the first of them.
+    waiting = max(0, total - done)
+    left_s = budget_s * waiting / total if total else 0.0
+    return Work("trials", waiting, done, left_s, 0, "budget")
+
+
+def _trials(file: StudyFile) -> tuple[int, int | None]:
+    """How many are there, of how many; None where that follows from the budget alone."""
+    folder = folder_of(file)
+    record = usable_record(folder)
+    names = [workload.name for workload in file.study.workloads]
+    if record is not None and list(record.workloads) == names:
+        planned = record.rounds_planned
+        if exact_rounds(file.study) in (planned, None) or record.complete:
+            return len(folder.done(record.key)), planned * len(names)
+    exact = exact_rounds(file.study)
+    return 0, None if exact is None else exact * len(names)
+
+
+def planned_mode(study: Study, workload: Workload) -> str:
+    """How variants will take turns, by what the study says; pilots see the rest (`mode_of`)."""
+    race, whole = study.race, "alternating (whole executions in turn)"
+    if workload.by_turns:
+        what = "its own speed" if workload.scored else "how much it did"
+        return f"{whole}: it says {what}, which time in which it stood would change"
+    if race.turns is Mode.DRIVEN:
+        return f"driven: ensign's own load generator sends for {race.slice} to one at a time"
+    if race.turns is Mode.ALTERNATING:
+        return f"{whole}: 'race.mode' says so; the meter measures"
+    sliced = f"interleaved (stopped and continued in slices of {race.slice}); the meter measures"
+    if race.mode is not None:
+        return f"{sliced}: 'race.mode' says so"
+    if workload.load is not None and race.cost is Metric.WALL:
+        return f"{whole}: wall time of slices has no queues; the meter measures"
+    return f"{sliced}. If a pilot shows that it waits, or needs several CPUs: alternating"

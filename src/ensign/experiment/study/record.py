@@ -1,0 +1,113 @@
+"""What a race is going to rest on, as the record that is stored with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from ensign import __version__
+from ensign.builders.build_results import BuildReport
+from ensign.experiment.machine import MachineState
+from ensign.experiment.record import Record
+from ensign.experiment.study.prepare import BuiltPrograms
+from ensign.experiment.study.round_plan import RoundPlan
+from ensign.model.finding_kinds.builds import CHECK_FAILED
+from ensign.model.finding_kinds.proof import FLAG_OVERRIDDEN, FLAGS_DIFFER
+from ensign.model.placeholders import fill_all, shown
+from ensign.model.study import Study
+
+_JUDGED_ANEW = (CHECK_FAILED, FLAG_OVERRIDDEN, FLAGS_DIFFER)
+
+
+def started(study: Study, programs: BuiltPrograms, plan: RoundPlan, before: MachineState) -> Record:
+    """The record of a race that is about to begin."""
+    report = programs.report
+    return Record(
+        key=plan.key,
+        raced=tuple(name for name, _ in programs.artifacts),
+        rounds_planned=plan.rounds,
+        builds=tuple(result.facts for result in report.results),
+        machine=before.facts_since(before),
+        findings=report.findings,
+        commands=commands_of(study, plan.requests),
+        toolchains=report.toolchains,
+        source=report.source,
+        version=__version__,
+        made_at=_now(),
+        complete=False,
+        workloads=tuple(workload.name for workload in study.workloads),
+        expected=plan.precision,
+        budget=study.race.budget,
+        precision=study.race.precision or "",
+        metric=plan.metric,
+        confinement=report.confinement,
+    )
+
+
+def raced_by(record: Record, plan: RoundPlan) -> Record:
+    """The record with what the plan came to when its rounds were closed. Pure."""
+    first = 0 if record.relinks else plan.first
+    return replace(
+        record,
+        rounds_planned=plan.rounds,
+        expected=plan.precision,
+        first=first,
+        stopped=plan.stopped,
+    )
+
+
+def close_record(record: Record, before: MachineState, after: MachineState) -> Record:
+    """The record of a race that has all its trials; the machine was read before and after."""
+    return replace(
+        record,
+        complete=True,
+        machine=after.facts_since(before),
+        findings=(*record.findings, *before.findings_until(after)),
+        made_at=_now(),
+    )
+
+
+def with_checks_of(record: Record, report: BuildReport) -> Record:
+    """The record with what checks and the study's words on flags say now. Pure.
+
+    Trials do not depend on them.
+    """
+    now = {each.facts.variant: each.facts for each in report.results}
+    builds = tuple(
+        replace(
+            each,
+            check=now[each.variant].check,
+            evidence=now[each.variant].evidence,
+            check_failed=now[each.variant].check_failed,
+            check_tail=now[each.variant].check_tail,
+            out=now[each.variant].out,
+        )
+        if each.variant in now
+        else each
+        for each in record.builds
+    )
+    before = [each for each in record.findings if each.is_a(*_JUDGED_ANEW)]
+    found = [each for each in report.findings if each.is_a(*_JUDGED_ANEW)]
+    findings = record.findings
+    if set(before) != set(found):
+        findings = (*(each for each in findings if each not in before), *found)
+    return replace(record, builds=builds, findings=findings)
+
+
+def commands_of(study: Study, requests: Mapping[str, int | None]) -> tuple[tuple[str, str], ...]:
+    """What ran, per workload and for the server, with the number of requests filled in. Pure."""
+    commands = [] if study.server is None else [("server", shown(study.server.command))]
+    for workload in study.workloads:
+        number = requests.get(workload.name)
+        values = {} if number is None else {"requests": str(number)}
+        if workload.drive is not None:
+            said = f"{number} operations of {workload.drive.shown}"
+        else:
+            said = shown(fill_all(workload.load or workload.command or (), values))
+        commands.append((workload.name, said))
+    return tuple(commands)
+
+
+def _now() -> str:
+    return datetime.now(tz=UTC).isoformat(timespec="seconds")

@@ -1,0 +1,178 @@
+"""A study's rounds as a result, with what only studies show. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ensign.experiment.judge import JudgedRounds, judge
+from ensign.experiment.record import Record
+from ensign.experiment.study.layouts import layout_facts
+from ensign.experiment.study.longer_slices import slice_length_findings
+from ensign.experiment.study.spread import layouts_spread
+from ensign.model.builds import BuildFacts
+from ensign.model.drive import Drive
+from ensign.model.effects import NO_EFFECTS, Factorial
+from ensign.model.experiment import Experiment
+from ensign.model.finding_kinds.race import TRAINING_OVERLAPS_TESTS
+from ensign.model.findings import Finding
+from ensign.model.results import Result
+from ensign.model.study import Study
+from ensign.model.study_workload import Workload
+from ensign.model.trials import TWIN, Trial
+from ensign.model.units import parse_duration_ns, parse_share
+from ensign.model.variants import AXES, DEFAULTS
+from ensign.stats.factorial import Design, Levels, factorial_reading
+from ensign.stats.winner import barred
+
+_HARDENING = "hardening"
+_NUMBER = r"\d+"
+
+
+def experiment_of(study: Study) -> Experiment:
+    """What a study measures, and by which rule."""
+    race = study.race
+    return Experiment(
+        name=study.name,
+        title=study.title or study.name,
+        question=study.question,
+        workloads=tuple(each.name for each in study.workloads),
+        metric=race.cost,
+        level=race.level,
+        margin=None if race.margin is None else parse_share(race.margin),
+        precision=None if race.precision is None else parse_share(race.precision),
+        sequential=race.stopping == "sequential",
+        by_ranks=race.stopping == "sequential",
+        slice_ns=parse_duration_ns(race.slice),
+        seed=race.seed,
+        budget_ns=parse_duration_ns(race.budget),
+    )
+
+
+def study_result(
+    study: Study,
+    record: Record,
+    trials: tuple[Trial, ...],
+    longer: tuple[Trial, ...] = (),
+    relinked: tuple[Trial, ...] = (),
+    *,
+    finalists: int = 1,
+) -> Result:
+    """The result of the whole rounds. InputError without a single one.
+
+    `longer` are the trials at longer slices, `relinked` those of the baseline's relinks, if there
+    are any; what failed in one of them is nowhere.
+    """
+    beside = (each for trial in (*longer, *relinked) for each in trial.failures)
+    record = replace(record, early=(*record.early, *beside))
+    judged = judge(experiment_of(study), record, trials, finalists=finalists)
+    gone = frozenset(each.variant for each in judged.result.failures)
+    usual = [trial.without(gone) for trial in trials]
+    raced = tuple(name for name in record.raced if name not in gone)
+    moved = slice_length_findings(study, raced, usual, [each.without(gone) for each in longer])
+    spread = layouts_spread(study, judged.executions, record.relinks)
+    return replace(
+        judged.result,
+        findings=(*overlap_findings(study), *moved, *spread, *judged.result.findings),
+        layouts=layout_facts(study, replace(record, raced=raced), judged.executions, relinked),
+        factorial=_effects(judged, record),
+        prefer=study.race.prefer,
+    )
+
+
+def _effects(judged: JudgedRounds, record: Record) -> Factorial:
+    if not np.isfinite(judged.others.y).all():
+        return NO_EFFECTS
+    design = design_of(
+        record.builds,
+        [each for each in judged.costs.variants if each != TWIN],
+        judged.result.findings,
+    )
+    return factorial_reading(judged.costs, judged.others, design, judged.rule)
+
+
+def design_of(
+    builds: Sequence[BuildFacts], raced: Sequence[str], findings: Iterable[Finding]
+) -> Design:
+    """The builds that effects are read from, the first of `raced` being the baseline.
+
+    A build of the same bytes as another counts with the other's variant. One that fails its check,
+    or that an error speaks against, is left out: what it does is not what was asked for.
+    """
+    unfit = barred(findings, builds)
+    found: dict[str, tuple[Mapping[str, str], str]] = {}
+    for build in builds:
+        of_it = {build.variant, build.raced_as}
+        if build.raced_as in raced and not of_it & unfit:
+            found[build.variant] = ({**DEFAULTS, **dict(build.choices)}, build.raced_as)
+    if not raced or raced[0] not in found:
+        return Design((), (), ())
+    values = {axis: {levels[axis] for levels, _ in found.values()} for axis in AXES}
+    axes = tuple(axis for axis in AXES if len(values[axis]) > 1)
+    references = dict(found[raced[0]][0])
+    # A single option of hardening is added to the compiler's own defaults, whatever the baseline.
+    if DEFAULTS[_HARDENING] in values[_HARDENING]:
+        references[_HARDENING] = DEFAULTS[_HARDENING]
+    return Design(
+        axes,
+        _at(references, axes),
+        tuple((_at(levels, axes), variant) for levels, variant in found.values()),
+    )
+
+
+def _at(levels: Mapping[str, str], axes: Sequence[str]) -> Levels:
+    return tuple(levels[axis] for axis in axes)
+
+
+def overlap_findings(study: Study) -> tuple[Finding, ...]:
+    """An error where a training workload is a test, by what it runs; a name alone says nothing.
+
+    Commands are equal whatever number stands for `{requests}`. Drives overlap where they have a
+    command with the same pattern of keys in common, whatever their connections or sizes.
+    """
+    if study.training is None:
+        return ()
+    pairs = [
+        f"{trained.name} runs the command of {test.name}"
+        for trained in study.training.workloads
+        for test in study.workloads
+        if _same_command(trained, test)
+    ]
+    if not pairs:
+        return ()
+    text = (
+        f"training and tests overlap ({'; '.join(pairs)}): what PGO and BOLT gain here, "
+        "they gain on what they have seen"
+    )
+    return (TRAINING_OVERLAPS_TESTS.found(text),)
+
+
+def _same_command(one: Workload, other: Workload) -> bool:
+    if one.drive is not None and other.drive is not None:
+        return not _sent(one.drive).isdisjoint(_sent(other.drive))
+    commands = (one.load or one.command or (), other.load or other.command or ())
+    return (one.stdin, one.env) == (other.stdin, other.env) and _same(*commands)
+
+
+def _sent(drive: Drive) -> set[tuple[object, ...]]:
+    """Each command of a drive, with how its keys are drawn."""
+    return {
+        (line[0].upper(), line[1:], command.keys and command.keys.pattern)
+        for command in drive.commands
+        for line in command.lines
+    }
+
+
+def _same(one: Sequence[str], other: Sequence[str]) -> bool:
+    return len(one) == len(other) and all(
+        a == b or _matches(a, b) or _matches(b, a) for a, b in zip(one, other, strict=True)
+    )
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Whether `text` is `pattern` with a number for `{requests}`."""
+    parts = [re.escape(part) for part in pattern.split("{requests}")]
+    return re.fullmatch(_NUMBER.join(parts), text) is not None

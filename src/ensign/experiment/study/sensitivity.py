@@ -1,0 +1,255 @@
+"""Functions in which slow relinks spend more of their time than fast ones do."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from ensign.experiment.study.layout_samples import Key, RelinkSamples, SampleReader
+from ensign.experiment.study.variants import VariantSet
+from ensign.model.errors import InputError
+from ensign.model.finding_kinds.judgment import LAYOUT_SENSITIVE, PLACES_UNKNOWN
+from ensign.model.findings import Finding
+from ensign.model.study import Study
+from ensign.model.trials import TWIN, CodeSamples, Trial, failed_variants
+from ensign.model.units import parse_share
+from ensign.proof.sampled_code import Loop, loops_of
+from ensign.stats.relink_shares import (
+    ShareChange,
+    halves,
+    own_layout_sds,
+    share_changes,
+    shown_growths,
+    shows_layouts,
+    slowest_first,
+)
+from ensign.stats.rounds import RoundCosts, round_costs
+
+_MARGIN = 0.01  # where the study has none
+_MOST_SHOWN = 3
+_LINE, _PAGE = 64, 4096
+_MOST_PLACES = 4
+_LARGEST_BYTES = 256  # where a longer one begins says little of it
+
+
+@dataclass(frozen=True, slots=True)
+class _Halves:
+    """Samples of the slow relinks and of the fast ones, and how shares of functions differ."""
+
+    slow: tuple[RelinkSamples, ...]
+    fast: tuple[RelinkSamples, ...]
+    changes: tuple[ShareChange[Key], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """What is tested of a variant in a workload; `sd` is between its layouts, of log costs."""
+
+    variant: str
+    workload: str
+    program: str
+    sd: float
+    halves: _Halves
+
+
+def sensitivity_findings(
+    study: Study, variants: VariantSet, trials: Sequence[Trial]
+) -> tuple[Finding, ...]:
+    """Variants whose layouts spread by more than the margin, where samples show functions for it.
+
+    Else nothing is said: also of races in groups, of relinks that ran once, of few samples.
+    """
+    gone = failed_variants(trials)
+    left = [trial.without(gone) for trial in trials]
+    if not variants.rotation or any(trial.groups for trial in left):
+        return ()
+    if _is_untold(left):
+        return (PLACES_UNKNOWN.found("the kernel did not tell where stopped programs stood"),)
+    names = [*(name for name, _ in variants.without(gone).artifacts), TWIN]
+    reader = SampleReader(variants.trees)
+    families: list[_Family] = []
+    for workload in study.workloads:
+        own = [trial for trial in left if trial.workload == workload.name]
+        if any(totals.scores for trial in own for totals in trial.variants):
+            continue
+        try:
+            costs = round_costs(own, names, [workload.name], study.race.cost)
+        except InputError:  # no measurable time: the judgment says so
+            continue
+        families += _families(study, costs, _Race(variants, own, reader))
+    growths = shown_growths([each.halves.changes for each in families], study.race.level)
+    several = len(study.workloads) > 1
+    return tuple(
+        LAYOUT_SENSITIVE.found(_text(family, shown, several=several), family.variant)
+        for family, shown in zip(families, growths, strict=True)
+        if shown
+    )
+
+
+def _is_untold(trials: Sequence[Trial]) -> bool:
+    """Whether tasks stood, and of none the kernel told where."""
+    told = [each.code_samples for trial in trials for each in trial.variants if each.code_samples]
+    return any(each.unknown for each in told) and not any(
+        each.files or each.elsewhere or each.in_calls for each in told
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Race:
+    """The trials of one workload, and who raced in them."""
+
+    variants: VariantSet
+    trials: Sequence[Trial]
+    reader: SampleReader
+
+    def relink_of(self, name: str, round_index: int) -> str:
+        """The program that a variant was in that round."""
+        used = self.variants.in_round(round_index)
+        own = dict(used.artifacts)
+        return (used.twin or self.variants.artifacts[0][1]) if name == TWIN else own[name]
+
+    def samples_of(self, copies: Sequence[str]) -> Mapping[str, RelinkSamples]:
+        """By the path of each relink."""
+        taken: defaultdict[str, list[CodeSamples]] = defaultdict(list)
+        for trial in self.trials:
+            for totals in trial.variants:
+                if totals.variant in copies and totals.code_samples is not None:
+                    relink = self.relink_of(totals.variant, trial.round_index)
+                    taken[relink].append(totals.code_samples)
+        return {relink: self.reader.read(relink, samples) for relink, samples in taken.items()}
+
+
+def _families(study: Study, costs: RoundCosts, race: _Race) -> Iterator[_Family]:
+    y, relinks = costs.y[:, 0, :], race.variants.rotation
+    sds = own_layout_sds(y, costs.rounds, relinks)
+    if sds is None:
+        return
+    margin = math.log1p(_MARGIN if study.race.margin is None else parse_share(study.race.margin))
+    count = len(y)
+    # What a round does to all of them is none of a layout's.
+    d = (y - y.mean(axis=0)) * count / (count - 1)
+    baseline = costs.variants[0]
+    for name, sd, own in zip(costs.variants, sds.tolist(), d, strict=True):
+        if name == TWIN or sd <= margin or not shows_layouts(own, costs.rounds, relinks):
+            continue
+        copies = [name, TWIN] if name == baseline else [name]
+        by_relink: defaultdict[str, list[float]] = defaultdict(list)
+        for copy in copies:
+            values = d[costs.variants.index(copy)].tolist()
+            for round_index, value in zip(costs.rounds, values, strict=True):
+                by_relink[race.relink_of(copy, round_index)].append(value)
+        found = _halves(race, copies, by_relink)
+        if found is not None:
+            program = Path(race.variants.artifacts[0][1]).name
+            yield _Family(name, costs.workloads[0], program, sd, found)
+
+
+def _halves(
+    race: _Race, copies: Sequence[str], costs: Mapping[str, Sequence[float]]
+) -> _Halves | None:
+    """Samples of slow and of fast relinks, and what differs; None where they are too few."""
+    sampled = race.samples_of(copies)
+    order = slowest_first(costs, {name: each.functions.total() for name, each in sampled.items()})
+    if not order:
+        return None
+    relinks = [sampled[name] for name in order]
+    means = [fmean(costs[name]) for name in order]
+    changes = share_changes(means, [each.functions for each in relinks])
+    # What has no name cannot be told from others without one.
+    return _Halves(*halves(relinks), tuple(each for each in changes if each.key[1]))
+
+
+def _text(family: _Family, shown: Sequence[ShareChange[Key]], *, several: bool) -> str:
+    where = f"on {family.workload}, " if several else ""
+    largest = sorted(shown, key=lambda each: each.fast - each.slow)[:_MOST_SHOWN]
+    functions = "; and ".join(_function(each, family) for each in largest)
+    return (
+        f"{where}slow relinks spend {functions}; the standard deviation between relinks is "
+        f"{100 * math.expm1(family.sd):.1f} %"
+    )
+
+
+def _function(change: ShareChange[Key], family: _Family) -> str:
+    file, name = change.key
+    called = name if file == family.program else f"{name} of {file}"
+    slow, fast = (f"{100 * share:.1f} %" for share in (change.slow, change.fast))
+    counts = f"{change.slow_samples} and {change.fast_samples}"
+    text = f"{slow} of their time in {called}, fast ones {fast}, as far as {counts} samples show"
+    loop = loop_text(change.key, family.halves.slow, family.halves.fast)
+    return f"{text}; {loop}" if loop else text
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """Relinks of one half: in how many the loop crosses a border, and where in a line it begins."""
+
+    relinks: int
+    across_lines: int
+    across_pages: int
+    begins: tuple[int, ...]
+
+
+def loop_text(key: Key, slow: Sequence[RelinkSamples], fast: Sequence[RelinkSamples]) -> str:
+    """Of the smallest short loop with half of the function's samples; empty where there is none.
+
+    Neither is there one where relinks differ in the function's code, or in nothing.
+    """
+    every = [*slow, *fast]
+    if not all(key in each.places for each in every) or _lies_still(key, every):
+        return ""
+    first, *others = (frozenset(loops_of(*each.places[key])) for each in every)
+    samples: Counter[int] = Counter()
+    for each in every:
+        samples.update(each.offsets[key])
+    hottest = _hottest(first.intersection(*others), samples)
+    if hottest is None:
+        return ""
+    share = _inside(hottest, samples) / samples.total()
+    head = f"its hottest loop ({hottest.size} bytes, {100 * share:.0f} % of its samples)"
+    return f"{head} {_compared(_side(hottest, key, slow), _side(hottest, key, fast))}"
+
+
+def _lies_still(key: Key, relinks: Sequence[RelinkSamples]) -> bool:
+    return len({each.places[key][1].start for each in relinks}) == 1
+
+
+def _hottest(loops: frozenset[Loop], samples: Counter[int]) -> Loop | None:
+    short = (loop for loop in loops if loop.size <= _LARGEST_BYTES)
+    ordered = sorted(short, key=lambda loop: (loop.size, loop.start))
+    hot = (loop for loop in ordered if 2 * _inside(loop, samples) >= samples.total())
+    return next(hot, None)
+
+
+def _inside(loop: Loop, samples: Counter[int]) -> int:
+    return sum(count for at, count in samples.items() if loop.start <= at < loop.end)
+
+
+def _side(loop: Loop, key: Key, relinks: Sequence[RelinkSamples]) -> _Side:
+    starts = [each.places[key][1].start for each in relinks]
+    return _Side(
+        relinks=len(starts),
+        across_lines=sum(loop.crosses(start, _LINE) for start in starts),
+        across_pages=sum(loop.crosses(start, _PAGE) for start in starts),
+        begins=tuple(sorted({(start + loop.start) % _LINE for start in starts})),
+    )
+
+
+def _compared(slow: _Side, fast: _Side) -> str:
+    lines = (
+        f"crosses a line of {_LINE} bytes in {slow.across_lines} of {slow.relinks} slow relinks "
+        f"and in {fast.across_lines} of {fast.relinks} fast ones"
+    )
+    said = [lines]
+    if slow.across_pages or fast.across_pages:
+        said.append(f"a page in {slow.across_pages} and {fast.across_pages} of them")
+    if max(len(slow.begins), len(fast.begins)) <= _MOST_PLACES:
+        said.append(f"and begins at {_listed(slow)} and {_listed(fast)} modulo {_LINE}")
+    return ", ".join(said)
+
+
+def _listed(side: _Side) -> str:
+    return " or ".join(map(str, side.begins))

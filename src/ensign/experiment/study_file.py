@@ -1,0 +1,232 @@
+"""From a study file to a checked study; every mistake becomes one line with its place."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from ensign.builders.systems.registry import system_problems, with_recipe_of_system
+from ensign.experiment.toml_positions import Positions, find_positions
+from ensign.host.text import read_text
+from ensign.model.errors import InputError, StudyError
+from ensign.model.quoting import shortened
+from ensign.model.study import Study
+from ensign.model.study_build import CheckSection
+from ensign.model.study_problems import Problem, Where, check_shape, suggestion
+from ensign.model.study_rules import absent_cpus, broken_rules
+from ensign.model.study_suite import Suite
+from ensign.model.units import parse_duration_ns, parse_share
+from ensign.model.variants import Variant
+from ensign.variants.expand import expand as variants_of
+from ensign.variants.expand import expansion_problems
+from ensign.workloads.inputs import split_inputs
+from ensign.workloads.rules import workload_problems
+
+_MOST_PROBLEMS = 10
+_LONGEST = 1000
+_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class LimitOptions:
+    """What the command line says instead of the study; None leaves it as it is."""
+
+    budget: str | None = None
+    precision: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StudyFile:
+    """A checked study, its variants (baseline first) and where its keys stand.
+
+    `path` is as the user wrote it; relative paths in the study start at its folder. `suite` is
+    where workloads of the study were taken from, `own` the study as its file says, where the
+    command line says otherwise.
+    """
+
+    path: Path
+    text: str
+    study: Study
+    variants: tuple[Variant, ...]
+    positions: Positions
+    suite: Suite | None = None
+    own: Study | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The folder that the study's relative paths start at."""
+        return self.path.absolute().parent
+
+    def with_workloads(self, names: Sequence[str]) -> StudyFile:
+        """The study with these workloads alone; all of them where none is named. InputError."""
+        if not names:
+            return self
+        known = [workload.name for workload in self.study.workloads]
+        for name in names:
+            if name not in known:
+                near = suggestion(name, known)
+                raise InputError(f"{self.path} has no workload called '{name}'{near}")
+        study = self.study
+        check = [name for name in study.race.slice_check if name in names]
+        chosen = study.model_copy(
+            update={
+                "workloads": [workload for workload in study.workloads if workload.name in names],
+                "race": study.race.model_copy(update={"slice_check": check}),
+                "check": _check_of(study, names),
+            }
+        )
+        return replace(self, study=chosen, own=self.own or study)
+
+    def with_metric(self, metric: str) -> StudyFile:
+        """The study by the metric that it was raced for; "" leaves what it says."""
+        if not metric:
+            return self
+        race = self.study.race.model_copy(update={"metric": metric})
+        return replace(self, study=self.study.model_copy(update={"race": race}))
+
+    def with_relinks(self, count: int) -> StudyFile:
+        """The study with so many relinks of each variant."""
+        layouts = self.study.layouts.model_copy(update={"count": count})
+        return replace(self, study=self.study.model_copy(update={"layouts": layouts}))
+
+    def with_limits(self, limits: LimitOptions) -> StudyFile:
+        """The study with another budget or precision. InputError where one is none."""
+        said = {name: text for name, text in asdict(limits).items() if text is not None}
+        for name, text in said.items():
+            parse = parse_duration_ns if name == "budget" else parse_share
+            try:
+                value = parse(text)
+            except InputError as error:
+                raise InputError(f"--{name}: {error}") from None
+            if value <= 0:
+                raise InputError(f"--{name}: '{text}' must be above 0")
+        race = self.study.race.model_copy(update=said)
+        limited = self.study.model_copy(update={"race": race})
+        return replace(self, study=limited, own=self.own or self.study)
+
+    def unconfined(self) -> StudyFile:
+        """The study with its programs run as they are."""
+        sandbox = self.study.sandbox.model_copy(update={"confined": False})
+        freed = self.study.model_copy(update={"sandbox": sandbox})
+        return replace(self, study=freed, own=self.own or self.study)
+
+    def error(self, text: str, *where: str | int) -> StudyError:
+        """An error about a key that shows later, such as a compiler that is not installed."""
+        return StudyError(text, path=str(self.path), line=self.positions.line(where))
+
+    def errors(self, problems: Sequence[Problem]) -> StudyError:
+        """One error of several mistakes, each with its line."""
+        return _combined(problems, self.positions, self.path)
+
+    def place_of(self, workload: str, table: str = "") -> Where:
+        """The keys that lead to a workload, or to the suite that has it.
+
+        `table` is what [[workloads]] stands in, such as `training`.
+        """
+        written = tomllib.loads(self.text)
+        tables = (written[table] if table else written).get("workloads", ())
+        names = [each["name"] for each in tables]
+        start: Where = (table, "workloads") if table else ("workloads",)
+        return (*start, names.index(workload)) if workload in names else ("suite",)
+
+
+def _check_of(study: Study, names: Sequence[str]) -> CheckSection | None:
+    """The check without the output of workloads that are left out."""
+    if study.check is None or study.check.same_output is None:
+        return study.check
+    same = [name for name in study.check.same_output if name in names]
+    return study.check.model_copy(update={"same_output": same})
+
+
+Expand = Callable[[Study], Study]
+
+
+def read_study(
+    path: Path, *, machine_cpus: frozenset[int] | None = None, expand: Expand | None = None
+) -> StudyFile:
+    """Read and check a study file; StudyError with at most ten lines, one per mistake.
+
+    `machine_cpus` are the CPUs that the study may name; None leaves that unchecked. `expand` makes
+    workloads of the study's [suite]; without it they are missing from the study.
+    """
+    try:
+        text = read_text(path)
+    except InputError as error:
+        raise StudyError(str(error), path=str(path)) from None
+    return parse_study(text, path, machine_cpus=machine_cpus, expand=expand)
+
+
+def parse_study(
+    text: str,
+    path: Path,
+    *,
+    machine_cpus: frozenset[int] | None = None,
+    expand: Expand | None = None,
+) -> StudyFile:
+    """The study in a text; `path` is for messages and relative paths. StudyError.
+
+    Pure where `expand` is.
+    """
+    try:
+        mapping = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise _not_toml(error, text, path) from None
+    positions = find_positions(text)
+    study, problems = check_shape(mapping)
+    if study is None:
+        raise _combined(problems, positions, path)
+    split = split_inputs(study)
+    if split.problems:
+        raise _combined(split.problems, positions, path)
+    study, positions = split.study, positions.reordered(split.origins)
+    suite = study.suite
+    if suite is not None and expand is not None:
+        try:
+            study = expand(study)
+        except InputError as error:
+            line = positions.line(("suite",))
+            raise StudyError(str(error), path=str(path), line=line) from None
+    problems = (
+        *system_problems(study),
+        *broken_rules(study),
+        *workload_problems(study),
+        *expansion_problems(study),
+    )
+    problems = tuple(each for each in problems if not split.repeats(each.where))
+    if machine_cpus is not None:
+        problems = (*problems, *absent_cpus(study, machine_cpus))
+    if problems:
+        raise _combined(problems, positions, path)
+    study = with_recipe_of_system(study)
+    return StudyFile(path, text, study, variants_of(study), positions, suite)
+
+
+def _not_toml(error: Exception, text: str, path: Path) -> StudyError:
+    message = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "nested too deeply"
+    place = _PLACE.search(message)
+    said = _PLACE.sub("", message)
+    if place is None:
+        return StudyError(f"not TOML: {said}", path=str(path))
+    if place[1] is None:
+        last = text.count("\n") + 1 - text.endswith("\n")
+        return StudyError(f"not TOML: {said}, at the end of the file", path=str(path), line=last)
+    return StudyError(f"not TOML: {said}, column {place[2]}", path=str(path), line=int(place[1]))
+
+
+def _combined(problems: Sequence[Problem], positions: Positions, path: Path) -> StudyError:
+    def line(where: Where) -> int | None:
+        return positions.line(where)
+
+    ordered = sorted(problems, key=lambda problem: line(problem.where) or 0)
+    shown = ordered if len(ordered) <= _MOST_PROBLEMS else ordered[: _MOST_PROBLEMS - 1]
+    errors = [
+        StudyError(shortened(problem.text, _LONGEST), path=str(path), line=line(problem.where))
+        for problem in shown
+    ]
+    lines = [shortened(ordered[0].text, _LONGEST), *(str(error) for error in errors[1:])]
+    if len(shown) < len(ordered):
+        lines.append(f"{path}: … and {len(ordered) - len(shown)} more")
+    return StudyError("\n".join(lines), path=str(path), line=errors[0].line)

@@ -1,1 +1,0 @@
-"""The use cases: what happens next, across packages. Fills the ports."""

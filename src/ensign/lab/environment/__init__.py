@@ -1,1 +1,0 @@
-"""Sheets of facts of environments."""

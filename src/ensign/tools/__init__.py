@@ -1,0 +1,1 @@
+"""What stands around an experiment: drafts, examinations, shipping, bundles."""

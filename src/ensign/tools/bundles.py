@@ -1,0 +1,301 @@
+"""Evidence that travels: a study with its results as one bundle, and results from either."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from ensign import __version__
+from ensign.experiment.compare.bundle import FILE as COMPARISON
+from ensign.experiment.compare.bundle import read_bundled
+from ensign.experiment.figures import FIGURES, Verification, figures_of
+from ensign.experiment.record import STUDY, read_record
+from ensign.experiment.study.confirm_plan import plan_name, read_plan, record_name
+from ensign.experiment.study.prepare import open_study
+from ensign.experiment.study.reproduce import with_redo
+from ensign.experiment.study.run import folder_of, stored_result
+from ensign.experiment.study_file import StudyFile, read_study
+from ensign.host.files import file_sha256, storage_errors, write_atomically
+from ensign.host.json_text import read_json
+from ensign.host.signatures import BadSignatureError, Signer, sign, signer_of
+from ensign.host.temporary import temporary_folder
+from ensign.model.errors import InputError
+from ensign.model.results import Result
+from ensign.model.study import Study, Training
+from ensign.model.study_source import ArchiveSource, PathSource
+from ensign.model.study_workload import Workload
+from ensign.sources.obtain import lock_path
+from ensign.store.bundle import (
+    SUFFIX,
+    BundleChanged,
+    Manifest,
+    is_bundle,
+    pack,
+    read_signed,
+    unpack,
+)
+from ensign.tools.verify import changed_trials, raced_keys, verify_comparison, verify_study
+
+__all__ = [
+    "BadSignatureError",
+    "BundleChanged",
+    "BundledComparison",
+    "StudyEvidence",
+    "bundle",
+    "is_bundle",
+    "opened",
+    "signer_of_bundle",
+    "unbundle",
+]
+
+_EXPANDED = ".ensign/suite.json"
+_LARGEST_EXPECTED_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class StudyEvidence:
+    """A study with its results, from a study file or from a bundle, which `path` names.
+
+    `page` is where its HTML report goes unless told otherwise. Files of a bundle are there only as
+    long as `opened` is.
+    """
+
+    path: Path
+    file: StudyFile
+    page: Path
+
+    def verified(self) -> Verification:
+        """Whether what was told of it follows from its raw trials. InputError as `result`."""
+        return verify_study(self.file)
+
+    def result(self) -> Result:
+        """Everything anew from the raw trials. InputError where nothing is measured yet."""
+        result = stored_result(self.file)
+        record = read_record(folder_of(self.file))
+        raced = {} if record is None else {"budget": record.budget, "precision": record.precision}
+        return with_redo(result, self.file, raced, self.path if is_bundle(self.path) else None)
+
+
+@dataclass(frozen=True, slots=True)
+class BundledComparison:
+    """A comparison of commands, from a bundle whose files are in `folder`."""
+
+    path: Path
+    folder: Path
+
+    def verified(self) -> Verification:
+        """Whether what was told of it follows from what was measured. InputError as `result`."""
+        return verify_comparison(self.folder)
+
+    def result(self) -> Result:
+        """Everything anew from the raw trials. InputError where the bundle is damaged."""
+        return read_bundled(self.folder).result()
+
+    @property
+    def file(self) -> StudyFile:
+        """There is none: InputError."""
+        raise InputError(f"{self.path} is a comparison of commands, and no study")
+
+
+@dataclass(frozen=True, slots=True)
+class Bundled:
+    """A bundle that was written: its hash is what to cite."""
+
+    path: Path
+    size_bytes: int
+    sha256: str
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[StudyEvidence | BundledComparison]:
+    """A study file with the results beside it, or a bundle, which needs nothing of this machine.
+
+    InputError as `read_study` and `unpack`.
+    """
+    if not is_bundle(path):
+        file = open_study(path)
+        yield StudyEvidence(path, file, folder_of(file).root / "report.html")
+        return
+    with temporary_folder("bundle") as folder:
+        yield _unpacked(path, folder, unpack(path, folder))
+
+
+def _unpacked(path: Path, folder: Path, manifest: Manifest) -> StudyEvidence | BundledComparison:
+    if manifest.study == COMPARISON:
+        return BundledComparison(path, folder)
+    expand = partial(expanded_again, folder / _EXPANDED)
+    file = read_study(folder / manifest.study, expand=expand)
+    return StudyEvidence(path, file, path.with_suffix(".html"))
+
+
+def bundle(path: Path, target: Path | None, key: Path | None = None) -> Bundled:
+    """Writes what the report follows from: study, lock file and patches, record, plans, trials.
+
+    `target` is a file, None for `NAME.bundle.zip` beside the study; `key` signs it. A bundle that
+    is there already, a comparison's too, is signed, in its place without `target`. InputError
+    where nothing is measured yet, or something else than was measured is there, StorageFailed.
+    """
+    if is_bundle(path):
+        if key is None:
+            raise InputError(f"{path} is a bundle already; --sign KEY signs it")
+        return _write(target or path, _signed(path, key))
+    file = open_study(path)
+    result = stored_result(file)
+    _require_as_raced(file)
+    target = file.folder / f"{path.stem}.bundle{SUFFIX}" if target is None else target
+    members = {name: each.read_bytes() for name, each in _members(file)}
+    if file.suite is not None:
+        members[_EXPANDED] = expansion(file.study)
+    figures = json.dumps(figures_of(result), indent=1, sort_keys=True) + "\n"
+    members[f".ensign/{file.study.name}/{FIGURES}.json"] = figures.encode()
+    data = pack(path.name, __version__, members, None if key is None else partial(sign, key=key))
+    return _write(target, data)
+
+
+def _write(target: Path, data: bytes) -> Bundled:
+    write_atomically(target.absolute(), data)
+    return Bundled(target, len(data), file_sha256(target))
+
+
+def _signed(path: Path, key: Path) -> bytes:
+    """The same bundle with a signature. InputError where it has one, or does not follow."""
+    if read_signed(path).signature is not None:
+        raise InputError(f"{path} is signed already; 'ensign bundle {path} --verify' says by whom")
+    with temporary_folder("bundle") as folder:
+        manifest = unpack(path, folder)
+        members = {name: (folder / name).read_bytes() for name in manifest.members}
+        differs = _unpacked(path, folder, manifest).verified().differs
+    if differs:
+        raise InputError(f"{path} is not signed, because not all of it follows: {differs[0]}")
+    return pack(manifest.study, manifest.ensign, members, partial(sign, key=key))
+
+
+def _require_as_raced(file: StudyFile) -> None:
+    """InputError where a trial is not the one that was raced: nobody should cite that."""
+    folder = folder_of(file)
+    record = read_record(folder)
+    changed = () if record is None else changed_trials(folder, record)
+    if changed:
+        raise InputError(
+            f"{changed[0]} ({folder.root}); delete what is wrong and run the study again"
+        )
+
+
+def signer_of_bundle(path: Path, signers: Path | None = None) -> Signer | None:
+    """Who signed a bundle, None where nobody did; see `signer_of`. InputError as `unpack`."""
+    signed = read_signed(path)
+    if signed.signature is None:
+        return None
+    return signer_of(signed.manifest, signed.signature, signers)
+
+
+def unbundle(path: Path, folder: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Gives study, lock file and patches back to run again: their paths, and what is missing.
+
+    InputError where `path` is no bundle, or where the folder has such files already.
+    """
+    if not is_bundle(path):
+        raise InputError(f"{path} is not a bundle; 'ensign bundle STUDY' makes one")
+    with opened(path) as evidence:
+        given = dict(_inputs(evidence.file))
+        targets = tuple(folder / name for name in given)
+        for target in targets:
+            if target.exists():
+                raise InputError(f"{target} is there already; choose another folder")
+        for source, target in zip(given.values(), targets, strict=True):
+            with storage_errors(target):
+                target.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(target, source.read_bytes())
+        return targets, tuple(_missing(evidence.file, folder))
+
+
+def _missing(file: StudyFile, folder: Path) -> Iterator[str]:
+    """What lies beside a study and is too large for a bundle."""
+    asked, suite = file.study.source, file.suite
+    if isinstance(asked, PathSource):
+        yield f"the source is not in a bundle: put it at {folder / asked.path}"
+    if isinstance(asked, ArchiveSource) and "://" not in asked.url:
+        yield f"the archive is not in a bundle: put it at {folder / asked.url}"
+    carried = {name for name, _ in _inputs(file)}
+    for name in dict.fromkeys((*_expected(file), *_read(file))):
+        if name not in carried and "{" not in name:
+            yield f"{name} of a workload is not in a bundle: put it at {folder / name}"
+    if suite is not None and suite.path is not None:
+        yield f"the suite is not in a bundle: put it at {folder / suite.path}"
+
+
+def _members(file: StudyFile) -> Iterator[tuple[str, Path]]:
+    """Names in the bundle, laid out as beside a study file, and the files themselves."""
+    yield from _inputs(file)
+    folder, record = folder_of(file), read_record(folder_of(file))
+    if record is None:
+        raise InputError(f"nothing of {file.path} has been measured yet: 'ensign run {file.path}'")
+    plan = read_plan(folder, record.key)
+    names = [STUDY, f"plans/{record.key}"]
+    keys = raced_keys(folder, record)
+    if plan is not None:
+        names += [plan_name(record.key), record_name(record.key)]
+    paths = [folder.json_file(name) for name in names]
+    paths += [trial for key in keys for trial in folder.trial_files(key)]
+    for path in paths:
+        if path.exists():
+            yield str(path.relative_to(folder.root.parent.parent)), path
+
+
+def _inputs(file: StudyFile) -> Iterator[tuple[str, Path]]:
+    """Study file first, lock file, patches and what workloads must print, in its folder."""
+    lock = lock_path(file.path)
+    named = [(file.path.name, file.path), (lock.name, lock)]
+    expected = [name for name in _expected(file) if _may_be_carried(file.folder / name)]
+    beside = (*file.study.source.apply, *expected)
+    plain = dict.fromkeys(str(PurePosixPath(name)) for name in beside)
+    below = [(name, file.folder / name) for name in plain if _is_below(name)]
+    for name, path in (*named, *below):
+        if path.is_file():
+            yield name, path
+
+
+def _expected(file: StudyFile) -> Iterator[str]:
+    """Files that say what workloads must print; a bundle is no place for large ones."""
+    for each in file.study.workloads:
+        if each.expected_file is not None:
+            yield str(PurePosixPath(each.expected_file))
+
+
+def _may_be_carried(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size <= _LARGEST_EXPECTED_BYTES
+
+
+def _read(file: StudyFile) -> Iterator[str]:
+    """Files that workloads read, and that nobody else makes."""
+    for each in file.study.workloads:
+        if each.stdin is not None and each.stdin not in file.study.inputs:
+            yield each.stdin
+
+
+def _is_below(name: str) -> bool:
+    path = PurePosixPath(name)
+    return not path.is_absolute() and ".." not in path.parts
+
+
+def expansion(study: Study) -> bytes:
+    """Workloads and training of a study whose suite was taken in. Pure."""
+    training = None if study.training is None else study.training.model_dump(exclude_unset=True)
+    workloads = [each.model_dump(exclude_unset=True) for each in study.workloads]
+    return json.dumps({"workloads": workloads, "training": training}, indent=1).encode()
+
+
+def expanded_again(path: Path, study: Study) -> Study:
+    """The study with the workloads and the training of such a file. InputError without one."""
+    try:
+        said = read_json(path.read_bytes())
+        training = said["training"] and Training.model_validate(said["training"])
+        workloads = [Workload.model_validate(each) for each in said["workloads"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError("the bundle does not say what its suite's tests are") from None
+    changes = {"suite": None, "workloads": workloads, "training": training}
+    return study.model_copy(update=changes)

@@ -1,0 +1,185 @@
+"""Looking at a single program, or a running one: what facts and advice are made from."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+from ensign.host.programs import LocalPrograms, Programs
+from ensign.host.running_process import RunningProcess
+from ensign.model.checkup import ArtifactCheckup, Fact
+from ensign.model.finding_kinds.proof import FAST_MATH_START, FILE_REPLACED
+from ensign.model.findings import Finding
+from ensign.proof.chosen_functions import chosen_functions
+from ensign.proof.evidence import BuildEvidence
+from ensign.proof.fast_math import links_fast_math
+from ensign.proof.identity import read_identity
+from ensign.proof.instructions import read_instructions
+from ensign.proof.needed_libraries import (
+    ALLOCATORS,
+    Library,
+    libraries_of,
+    read_cache,
+    unknown_loader,
+)
+from ensign.proof.rules_bytes import FLUSHED
+from ensign.tools.doctor.advice import Offers, advice_for
+from ensign.tools.doctor.isa_levels import asked_sets
+from ensign.tools.doctor.loader_environment import loader_surroundings, processor_levels
+from ensign.tools.doctor.program_facts import ProgramLook, facts_of
+from ensign.tools.doctor.tools_sought import COMPILERS, PROFILERS
+
+_VERSION = re.compile(r"-(\d+)$")
+_ASKED_VERSION = re.compile(r"(\d+)\.\d+\.\d+")
+_JAVA = "libjvm.so"
+_PLAIN = ("gcc", "clang")
+_MACHINES_HERE = {
+    "x86_64": ("x86-64", "x86 (32 bits)"),
+    "i686": ("x86 (32 bits)",),
+    "aarch64": ("AArch64",),
+    "riscv64": ("RISC-V",),
+    "ppc64le": ("POWER",),
+    "s390x": ("s390",),
+}
+
+
+def look_at(path: Path, seen: BuildEvidence) -> ProgramLook | None:
+    """Read what else there is of a program that was read; None where it changed meanwhile."""
+    identity = read_identity(path)
+    if identity is None:
+        return None
+    foreign = identity.machine not in _MACHINES_HERE.get(platform.machine(), ())
+    asked = asked_sets(seen)
+    look = ProgramLook(seen, identity, read_instructions(path), foreign=foreign, asked=asked)
+    why = unknown_loader(identity)
+    if why:
+        return replace(look, libraries=None, why=f"unknown: {why}")
+    found = libraries_of(path, identity, loader_surroundings())
+    return _with_choices(replace(look, libraries=found))
+
+
+def _with_choices(look: ProgramLook) -> ProgramLook:
+    chosen = tuple(
+        each
+        for library in look.libraries or ()
+        if library.path is not None and library.identity is not None and not look.foreign
+        for each in chosen_functions(library.path, look.identity.imports & library.identity.ifuncs)
+    )
+    return replace(look, chosen=chosen)
+
+
+def with_mapped(look: ProgramLook, process: RunningProcess) -> ProgramLook:
+    """With the libraries that are really there."""
+    found = tuple(
+        Library(
+            Path(each.path).name,
+            each.readable or Path(each.path),
+            read_identity(each.readable) if each.readable else None,
+        )
+        for each in process.mapped
+    )
+    return _with_choices(replace(look, libraries=found, mapped=True))
+
+
+def completed(
+    checkup: ArtifactCheckup, look: ProgramLook, programs: Programs, user_share: float | None = None
+) -> ArtifactCheckup:
+    """The checkup with facts and advice."""
+    offers = _offers(programs, user_share)
+    return replace(
+        checkup,
+        facts=facts_of(look),
+        advice=advice_for(look, offers),
+        findings=(*checkup.findings, *_of_libraries(look)),
+    )
+
+
+def _of_libraries(look: ProgramLook) -> Iterator[Finding]:
+    paths = [each.path for each in look.libraries or () if each.path is not None]
+    names = ", ".join(path.name for path in paths if links_fast_math(path))
+    if names:
+        text = f"loads libraries with fast-math start-up code ({names}): {FLUSHED}"
+        yield look.seen.finding(FAST_MATH_START, text)
+
+
+def of_process(
+    checkup: ArtifactCheckup, process: RunningProcess, look: ProgramLook
+) -> ArtifactCheckup:
+    """What is true of the running one alone: files that were replaced under it, its CPU time."""
+    findings = [
+        FILE_REPLACED.found(
+            f"{each.path} was deleted or replaced while process {process.number} runs the old one; "
+            "restart it to have the new one",
+            Path(process.program).name,
+        )
+        for each in process.mapped
+        if each.deleted and (".so" in Path(each.path).name)
+    ]
+    if process.deleted:
+        text = f"the file of process {process.number} was deleted or replaced; it runs the old one"
+        findings.append(FILE_REPLACED.found(text, Path(process.program).name))
+    share = process.user_share
+    of = "too little to tell its user share" if share is None else f"{share:.0%} of it user time"
+    used = f"CPU time: {process.cpu_s:.1f} s, {of}"
+    running = Fact("process", f"{process.number}, running {process.program}; {used}{_run(process)}")
+    done = completed(checkup, look, LocalPrograms(), share)
+    return replace(
+        done,
+        path=process.program,
+        facts=(running, *done.facts),
+        findings=(
+            *(replace(each, subject=Path(process.program).name) for each in done.findings),
+            *findings,
+        ),
+    )
+
+
+def _run(process: RunningProcess) -> str:
+    """What it runs besides its own files."""
+    java = any(Path(each.path).name == _JAVA for each in process.mapped)
+    return "; it runs Java, which is compiled in the process and not in any file" if java else ""
+
+
+def _offers(programs: Programs, user_share: float | None) -> Offers:
+    compilers = {}
+    for name in programs.matching(COMPILERS):
+        match = _VERSION.search(name)
+        if match is not None:
+            compilers[name] = int(match[1])
+        elif name in _PLAIN:
+            asked = _ASKED_VERSION.search(programs.ask((name, "--version")).line)
+            compilers |= {name: int(asked[1])} if asked else {}
+    return Offers(
+        compilers=compilers,
+        programs=frozenset(programs.matching(PROFILERS)),
+        allocators=_allocators(),
+        levels=processor_levels(),
+        worth=read_worth(),
+        user_share=user_share,
+    )
+
+
+def _allocators() -> dict[str, str]:
+    cache = read_cache()
+    return {
+        name: files[0]
+        for name in ALLOCATORS
+        for library, files in sorted(cache.items())
+        if name in library
+    }
+
+
+def read_worth() -> dict[str, str]:
+    """What each practice was worth in the studies, each with its source."""
+    text = resources.files("ensign.tools.doctor").joinpath("worth.json").read_text(encoding="utf-8")
+    return {key: "; ".join(map(_study_said, found)) for key, found in json.loads(text).items()}
+
+
+def _study_said(each: Mapping[str, str]) -> str:
+    of = f"{each['program']}: " if "program" in each else ""
+    return f"{of}{each['worth']} ({each['source']})"

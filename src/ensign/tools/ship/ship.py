@@ -1,0 +1,281 @@
+"""`ensign ship`: from a measured study to the change that gives the project its best build."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ensign.builders.build import build_variants
+from ensign.builders.environments import environments_of
+from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.builders.sandbox_mounts import confinement_of
+from ensign.experiment.ports import Ports
+from ensign.experiment.study.prepare import build_ports, compilers_by_line
+from ensign.experiment.study_file import StudyFile
+from ensign.host.cache import Cache
+from ensign.host.files import remove_tree, storage_errors, write_atomically
+from ensign.model.build_events import OnEvent
+from ensign.model.builds import BuildFacts, BuildStatus
+from ensign.model.comparisons import Direction
+from ensign.model.errors import InputError
+from ensign.model.finding_kinds.builds import CHECK_FAILED
+from ensign.model.findings import Severity
+from ensign.model.results import Result
+from ensign.model.shipment import Shipment, ShippedFile, VerifiedWith
+from ensign.model.study import Study
+from ensign.model.study_environment import environment_of
+from ensign.model.study_problems import suggestion
+from ensign.model.variants import Variant, trained
+from ensign.report.confirmation import findings_of
+from ensign.report.verdict import shown_regressions, suite_sentence, verdict_of
+from ensign.ship import patch, script
+from ensign.ship.patch import EditError
+from ensign.ship.rebuild import instructions_of_variant, ship_variant
+from ensign.stats.winner import winner
+from ensign.toolchains.spelling import without_evidence
+from ensign.toolchains.table import Flags
+from ensign.tools.ship.hosts import Host, require_hosts
+
+# Whose own files say where the flags belong.
+_BY_SYSTEM = ("cargo", "debian")
+PAGE = "pull-request.md"
+_NAMES = (patch.NAME, script.NAME, script.FILES, PAGE)
+REGRESSIONS, CHECK = "regressions", "check"
+DESPITE = (REGRESSIONS, CHECK)
+
+
+def _require_way(file: StudyFile, variant: str) -> None:
+    """InputError where the study says nothing about how that variant becomes the project's."""
+    plain = not any(trained(each) for each in file.variants if each.name == variant)
+    known = file.study.build.system in _BY_SYSTEM
+    if plain and file.study.ship is None and not known:
+        raise InputError(
+            f"{file.path} has no [ship] table, which says where the project's own build gets its "
+            "flags; docs/how-to/ship.md shows one"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What the change must do besides: run on these hosts, and work with these other compilers.
+
+    With `update_lock` their environments may be others than the lock file pins; it is renewed.
+    """
+
+    hosts: Sequence[Host] = ()
+    compilers: Sequence[str] = ()
+    update_lock: bool = False
+
+
+def ship(
+    file: StudyFile,
+    measured: BuildFacts,
+    demands: Demands,
+    cache: Cache,
+    ports: Ports,
+    on_event: OnEvent,
+) -> Shipment:
+    """Make and verify the change for a variant, which must still be built as it was measured.
+
+    StudyError with the line of an edit that does not apply; InputError where the variant would not
+    be built as it was measured, does not run on one of the hosts, or is not known to another
+    compiler; CommandFailed where the project does not build with the change.
+    """
+    variant = measured.variant
+    _require_way(file, variant)
+    baseline = file.variants[0]
+    known = [each for each in file.variants if each.name == variant]
+    if not known:
+        raise _stale(file, variant)
+    request = BuildRequest(file.study, file.path, (baseline, *known), baseline.name)
+    building = build_ports(file, cache, ports)
+    with compilers_by_line(file):
+        built = build_variants(request, building, on_event).result(variant)
+    if built.facts.identity != measured.identity:
+        raise _stale(file, variant)
+    instructions = instructions_of_variant(request, built, building)
+    doubts = require_hosts(variant, instructions, demands.hosts)
+    try:
+        shipment = ship_variant(request, built, building, on_event)
+        assert built.seen is not None  # noqa: S101  # it was shipped
+        assert built.seen.request is not None  # noqa: S101  # it was built as one asked for
+        flags = without_evidence(built.seen.request.flags)
+        change = _Change(request, flags, building, on_event)
+        tried = [_with_compiler(file.study, known[0], name) for name in demands.compilers]
+        if demands.update_lock:
+            change.pin_environments(tried)
+        others = tuple(map(change.with_compiler, tried))
+    except EditError as error:
+        raise file.error(str(error), "ship", "edits", error.index) from None
+    hosts = tuple(each.name for each in demands.hosts if each.name not in doubts)
+    return replace(
+        shipment,
+        instructions=instructions,
+        hosts=hosts,
+        doubts=tuple(doubts.values()),
+        others=others,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """The change of a variant of the request, by the flags that it gives the project."""
+
+    request: BuildRequest
+    flags: Flags
+    ports: BuildPorts
+    on_event: OnEvent
+
+    def pin_environments(self, variants: Sequence[Variant]) -> None:
+        """Make those of these variants anew, once for all of them, and renew the lock file."""
+        both = (self.request.variants[0], *variants)
+        request = replace(self.request, variants=both, update_lock=True)
+        confinement = confinement_of(request, self.ports)
+        environments_of(request, self.ports, confinement, self.on_event)
+
+    def with_compiler(self, variant: Variant) -> VerifiedWith:
+        """The same change, built by another compiler: beside what the study builds with that.
+
+        InputError where it cannot build that variant, or is not there.
+        """
+        request = replace(self.request, variants=(self.request.variants[0], variant))
+        built = build_variants(request, self.ports, self.on_event).result(variant.name)
+        if built.seen is None:
+            raise InputError(
+                f"--with {variant.compiler}: {variant.name} is not built: {built.facts.why_and_log}"
+            )
+        shipped = ship_variant(request, built, self.ports, self.on_event, self.flags)
+        return VerifiedWith(variant.compiler, shipped.compiler, shipped.verified)
+
+
+def _with_compiler(study: Study, variant: Variant, compiler: str) -> Variant:
+    """The same variant of another compiler. InputError where it names no environment there is."""
+    environment = environment_of(compiler, study.build.environment or "")
+    if environment and environment not in study.environments:
+        near = suggestion(environment, [*study.environments])
+        raise InputError(f"--with {compiler}: the study has no environment '{environment}'{near}")
+    return replace(variant, name=f"{variant.name}-with-{compiler}", compiler=compiler)
+
+
+def _stale(file: StudyFile, variant: str) -> InputError:
+    return InputError(
+        f"{variant} would not be built as it was measured: the study, its source, a compiler or a "
+        f"profile is another one now; 'ensign run {file.path}' measures it again"
+    )
+
+
+def check_folder(folder: Path, *, force: bool) -> None:
+    """InputError where a shipment would overwrite something, or cannot be written there."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"'{folder}' is a file; name a folder")
+    if not folder.absolute().parent.is_dir():
+        raise InputError(f"'{folder}' cannot be made: there is no '{folder.absolute().parent}'")
+    there = [name for name in _NAMES if (folder / name).exists()]
+    if there and not force:
+        raise InputError(
+            f"'{folder}' has {', '.join(there)} already; --force overwrites, "
+            "-o names another folder"
+        )
+
+
+def write_folder(folder: Path, files: Sequence[ShippedFile]) -> None:
+    """Write all files: a new folder in one step, in one that is there file by file.
+
+    What an earlier shipment left there is removed first. StorageFailed where it cannot be written.
+    """
+    with storage_errors(folder):
+        if folder.exists():
+            for name in _NAMES:
+                _remove(folder / name)
+            _write(folder, files)
+            return
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        part = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}.part")
+        part.mkdir()
+        try:
+            _write(part, files)
+            part.rename(folder)
+        except BaseException:
+            remove_tree(part)
+            raise
+
+
+def _write(folder: Path, files: Sequence[ShippedFile]) -> None:
+    for each in files:
+        path = folder / each.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, each.content, mode=0o755 if each.executable else 0o644)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        remove_tree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def chosen(result: Result, wanted: str | None, despite: Collection[str] = ()) -> BuildFacts:
+    """The build of the variant asked for, or of the winner. InputError where there is none.
+
+    One that is named needs not be shown to be faster, but it must be one that could be shipped:
+    one that fails its check, or is shown to be slower somewhere, only `despite` that.
+    """
+    unknown = sorted(set(despite).difference(DESPITE))
+    if unknown:
+        raise InputError(f"--despite knows {' and '.join(DESPITE)}, not '{unknown[0]}'")
+    build = _chosen(result, wanted, despite)
+    slower = "" if REGRESSIONS in despite else _regressions(result, build.raced_as)
+    if slower:
+        raise InputError(
+            f"{build.variant} has a regression that is shown: {slower}; "
+            f"to ship it all the same: --despite {REGRESSIONS}"
+        )
+    return build
+
+
+def _regressions(result: Result, variant: str) -> str:
+    """By the phase that decides about the variant, where it took part in it."""
+    second = None if result.confirmation is None else result.confirmation.result
+    for judged in filter(None, (second, result)):
+        compared = next((each for each in judged.suite if each.comparison.variant == variant), None)
+        if compared is None:
+            continue
+        found = shown_regressions(variant, judged)
+        if not found and compared.comparison.direction is Direction.SLOWER:
+            found = suite_sentence(compared, judged)
+        return found
+    return ""
+
+
+def _chosen(result: Result, wanted: str | None, despite: Collection[str]) -> BuildFacts:
+    if wanted is None:
+        # Of an exploration nothing is claimed: not even that it has a winner.
+        judged = result if result.confirmation is None else result.confirmation.result
+        best = None if judged is None else winner(judged)
+        if best is None:
+            raise InputError(
+                f"nothing to ship: {verdict_of(result).headline} Name a variant to ship it "
+                "all the same"
+            )
+        return next(each for each in result.builds if each.variant == best.comparison.variant)
+    build = next((each for each in result.builds if each.variant == wanted), None)
+    if build is None:
+        near = suggestion(wanted, [each.variant for each in result.builds])
+        raise InputError(f"the study has measured no variant called '{wanted}'{near}")
+    if result.baseline in (wanted, build.raced_as):
+        raise InputError(f"{wanted} is what the baseline {result.baseline} is: nothing to ship")
+    if build.status in (BuildStatus.FAILED, BuildStatus.LEFT_OUT):
+        raise InputError(f"{wanted} cannot be shipped: it was not built ({build.said})")
+    for finding in findings_of(result):
+        if finding.subject != wanted or finding.severity is not Severity.ERROR:
+            continue
+        if not finding.is_a(CHECK_FAILED):
+            raise InputError(f"{wanted} cannot be shipped: {finding.text} ({finding.code})")
+        if CHECK not in despite:
+            raise InputError(
+                f"{wanted} cannot be shipped: {finding.text} ({finding.code}); "
+                f"to ship it all the same: --despite {CHECK}"
+            )
+    return build
