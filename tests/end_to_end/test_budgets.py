@@ -71,9 +71,13 @@ def test_a_command_that_takes_far_longer_is_not_waited_for(
     assert "8 times what it takes" in done.complaint
 
 
-def test_what_is_unclear_says_what_time_would_tell(ensign: Ensign) -> None:
-    moody = "sleep 0.0$((RANDOM % 5 + 1))"
-    commands = (f"bash -c '{moody}'", f"bash -c '{moody}; true'")
+def test_what_is_unclear_says_what_time_would_tell(ensign: Ensign, programs: Programs) -> None:
+    """Each takes one to five parts of work in turn, so that the ratios sum to nothing."""
+    moody = (
+        "n=$(cat {{variant}}.n 2>/dev/null || echo 0); echo $((n + 1)) > {{variant}}.n; "
+        f"exec {programs.cheap} $((((n + {{}}) * 2 % 5 + 1) * 4000000))"
+    )
+    commands = (f"bash -c '{moody.format(0)}'", f"bash -c '{moody.format(1)}'")
     done = ensign("compare", *commands, "--budget", "6s", "--export-json", "out.json")
     assert done.status == 0, done.err
     found = json.loads((ensign.folder / "out.json").read_text())["findings"]

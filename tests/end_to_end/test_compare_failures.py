@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from end_to_end.conftest import Done, Ensign, Programs
+from end_to_end.conftest import SOON, Done, Ensign, Programs
 
 SPIN = "2000000"
 
@@ -111,7 +111,7 @@ def test_a_server_that_dies_under_load_is_out_and_the_others_race_on(
     done = ensign(
         "compare", f"{programs.server} {{port}}", f"{programs.server} {{port}} crash 50",
         f"{programs.dear_server} {{port}}", "--name", "old", "--name", "bad", "--name", "other",
-        "--load", f"{programs.load} {{port}} 100", "--budget", "2s", "--export-json", "out.json",
+        "--load", f"{programs.load} {{port}} 100", *SOON, "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 3
     assert "out of luck" in done.complaint
@@ -125,7 +125,7 @@ def test_the_baseline_ends_all(ensign: Ensign, programs: Programs) -> None:
     bad = script(ensign, "bad", programs, IN_THE_RACE + 4, "exit 4")
     done = ensign(
         "compare", bad, f"{programs.cheap} {SPIN}", "--name", "old", "--name", "new",
-        "--budget", "5s", "--mode", "alternating", "--export-json", "out.json",
+        "--budget", "20s", "--mode", "alternating", "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 3
     assert "status 4" in done.complaint
