@@ -1,6 +1,6 @@
 """Re-derives the constants of the sequential rule and of the signed-rank test; prints tables.
 
-python bench/statistics_constants.py --replications 1000000
+PYTHONPATH=tests python bench/statistics_constants.py --replications 1000000
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from ensign.stats.looks import FIRST_LOOKS, LEVELS, mixture_bound
 from ensign.stats.signed_rank import LARGEST_P, SIGNED_RANK_LOOKS, null_distribution
-from ensign.stats.simulation import largest_log_bounds
+from simulated_races import largest_log_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Error rates of the statistics, simulated with known truth; prints the tables of the docs.
 
-python bench/statistics_error_rates.py --races 100000 --seed 1
+PYTHONPATH=tests python bench/statistics_error_rates.py --races 100000 --seed 1
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from ensign.stats.looks import critical_value, looks_up_to
 from ensign.stats.non_inferior import upper_bounds
 from ensign.stats.pair import PairRule, Rule, mean_and_half_width
 from ensign.stats.signed_rank import SIGNED_RANK_LOOKS
-from ensign.stats.simulation import (
+from ensign.stats.student import two_sided_critical, two_sided_p
+from ensign.stats.suite import round_geomeans
+from ensign.stats.twin import exits_for_finding
+from simulated_races import (
     INDEPENDENT_NOISE,
     drifting,
     exclusions,
@@ -25,9 +28,6 @@ from ensign.stats.simulation import (
     run_races,
     signed_rank_rejections,
 )
-from ensign.stats.student import two_sided_critical, two_sided_p
-from ensign.stats.suite import round_geomeans
-from ensign.stats.twin import exits_for_finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -162,7 +162,7 @@ def test_an_end_at_the_deadline_fails_and_is_not_kept(
     for _ in range(2):
         report = build_variants(wanted, ports)
         assert ends(report) == {"gcc-O2": "passed", "wrong": "failed"}
-        assert "'sh' ran past its deadline ('check.deadline' is 2s)" in report.findings[0].text
+        assert "'sh' timed out ('check.deadline' is 2s)" in report.findings[0].text
     assert len(checks(processes)) == 3  # the baseline's is kept
 
 

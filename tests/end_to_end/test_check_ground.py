@@ -187,7 +187,7 @@ def test_a_check_that_never_runs_the_program_is_told(ensign: Ensign) -> None:
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
     (finding,) = [each for each in results(ensign)["findings"] if "never-ran" in str(each["code"])]
-    assert "never ran the program" in str(finding["text"])
+    assert "never executed the program" in str(finding["text"])
 
 
 def test_profiled_and_bolted_programs_are_checked_at_their_places(ensign: Ensign) -> None:

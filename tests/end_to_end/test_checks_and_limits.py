@@ -81,7 +81,7 @@ def test_a_check_that_never_ends_meets_its_deadline(ensign: Ensign) -> None:
     )
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
-    assert "'sh' ran past its deadline ('check.deadline' is 3s)" in done.err
+    assert "'sh' timed out ('check.deadline' is 3s)" in done.err
 
 
 def test_a_build_that_fills_the_disk_is_ended_at_its_limit(ensign: Ensign) -> None:

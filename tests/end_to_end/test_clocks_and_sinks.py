@@ -61,7 +61,7 @@ def test_what_ends_by_the_clock_gets_no_verdict(
     assert said(ensign)["experiment"]["withheld"]
     markdown = (ensign.folder / "o.md").read_text()
     for text in (done.said, " ".join(markdown.split())):
-        assert "ends by the clock" in text
+        assert "runs for a fixed time" in text
         assert "--score" in text
         assert "faster" not in text
         assert "slower" not in text

@@ -164,7 +164,7 @@ def test_less_cpu_time_alone_does_not_show_it(span_ms: int, *, ends: bool) -> No
 def test_the_middle_of_some_executions_tells_what_single_ones_do_not(
     span_ms: int, cpu_ms: int, *, ends: bool
 ) -> None:
-    """CPU times range by half; a faster machine alone makes nobody end by the clock."""
+    """CPU times range by half; a faster machine alone makes nobody run for a fixed time."""
     runs = [*alone(300, 90, 0.0).runs, *alone(310, 80, 0.0).runs, *alone(305, 40, 0.0).runs]
     pilots = {"1": CommandPilot("a", tuple(runs))}
     race = [

@@ -65,7 +65,7 @@ def test_a_deadline_is_not_a_success_though_the_status_was_0() -> None:
     meter = FakeMeter([[{**OUTCOME, "reason": "deadline"}]])
     outcome = MeterProcesses(meter).run(ProcessRequest(("sleep",)))
     assert not outcome.ok
-    assert outcome.describe() == "ran past its deadline"
+    assert outcome.describe() == "timed out"
     assert outcome.tail == "out\nerr\n"
 
 

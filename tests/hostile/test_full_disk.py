@@ -211,7 +211,7 @@ def test_a_full_disk_while_unpacking_or_making_leaves_nothing(small: Path, tmp_p
     [
         (Outcome(1, None, "exited", tail="x: error: what?"), InputError, "neither GCC nor Clang"),
         (Outcome(None, 9, "exited"), CommandFailed, "died of signal 9; is there memory"),
-        (Outcome(None, None, "deadline"), CommandFailed, "ran past its deadline"),
+        (Outcome(None, None, "deadline"), CommandFailed, "timed out"),
         (Outcome(None, None, "memory"), CommandFailed, "cannot try"),
         (Outcome(None, None, "not-found", tail="Permission denied"), InputError, "executed: Perm"),
         (

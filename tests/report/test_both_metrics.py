@@ -45,7 +45,7 @@ def disagreeing(wall: float, baseline: TimeShares, variant: TimeShares) -> Compa
             0.0,
             (TimeShares(0.9, 0.1, taken=0.05), TimeShares(0.6, 0.1, taken=0.38)),
             ", but about equal by wall time",
-            "other programs had the CPU for 5 and 38 % of the wall time",
+            "other processes used the CPU for 5 and 38 % of the wall time",
         ),
         (-0.03, (TimeShares(0.99, 0.7), TimeShares(0.97, 0.5)), ", and is 3.0 % faster by", ""),
     ],
@@ -63,5 +63,5 @@ def test_where_they_agree_only_the_table_has_the_other() -> None:
     agreeing = comparison("new", -0.055, 0.004)
     assert both_said(agreeing) == ""
     assert other_cell(agreeing) == "+4.4 to +5.7 %"
-    withheld = agreeing.without_claim("it ends by the clock")
+    withheld = agreeing.without_claim("it runs for a fixed time")
     assert (both_said(withheld), other_cell(withheld)) == ("", "withheld")

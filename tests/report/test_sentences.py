@@ -89,7 +89,7 @@ def sentences() -> Iterator[tuple[str, list[str]]]:
         yield f"{size}, {mode}, 8 workloads", said(pair(size, Metric.CPU), mode=mode, workloads=8)
     for runs in (1, 3):
         yield f"{runs} executions", said(unbounded(NEW, runs))
-    withheld = pair("3 % faster", Metric.CPU).without_claim("it ends by the clock")
+    withheld = pair("3 % faster", Metric.CPU).without_claim("it runs for a fixed time")
     yield "withheld", said(withheld)
     for metric, size in product((Metric.CPU, Metric.WALL), SIZES):
         differing = with_other(size, metric, "load", shown=True)

@@ -72,10 +72,10 @@ def test_metric_and_mode_are_named() -> None:
 
 
 def test_what_is_withheld_says_why_and_shows_no_figure() -> None:
-    entry = between(0.039, 0.046).without_claim("it ends by the clock; give --operations")
+    entry = between(0.039, 0.046).without_claim("it runs for a fixed time; give --operations")
     said = words.sentence(entry, 0.01, against=True)
-    assert (
-        said == "No verdict on new against old (withheld): it ends by the clock; give --operations"
+    assert said == (
+        "No verdict on new against old (withheld): it runs for a fixed time; give --operations"
     )
     cells = {words.interval_cell(entry), words.speedup_cell(entry), words.statement(entry, 0.01)}
     assert cells == {"withheld"}

@@ -20,8 +20,8 @@ from ensign.stats.correlation import (
 from ensign.stats.looks import looks_up_to
 from ensign.stats.pair import PairNames, PairRule, Rule, compare, critical, log_interval
 from ensign.stats.rounds import RoundCosts
-from ensign.stats.simulation import INDEPENDENT_NOISE, drifting, exclusions, normal
 from ensign.stats.stopping import correlated_rounds, pair_findings, round_correlation
+from simulated_races import INDEPENDENT_NOISE, drifting, exclusions, normal
 
 RACES = 20_000
 STEADY = [0.010, 0.012, 0.009, 0.011, 0.013, 0.008, 0.010, 0.012, 0.011, 0.009]

@@ -14,7 +14,7 @@ from ensign.stats.signed_rank import (
     signed_rank_excludes_zero,
     signed_rank_p,
 )
-from ensign.stats.simulation import signed_rank_rejections
+from simulated_races import signed_rank_rejections
 
 
 @pytest.mark.parametrize("n", [8, 11, 16, 22, 32, 40])

@@ -14,7 +14,7 @@ import pytest
 
 from ensign.stats.looks import LEVELS, looks_up_to, mixture_bound
 from ensign.stats.pair import PairRule, Rule
-from ensign.stats.simulation import (
+from simulated_races import (
     INDEPENDENT_NOISE,
     drifting,
     exclusions,

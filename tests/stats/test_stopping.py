@@ -7,13 +7,13 @@ from ensign.model.findings import Severity
 from ensign.model.results import Stopped
 from ensign.stats.looks import looks_up_to
 from ensign.stats.pair import PairRule, Rule
-from ensign.stats.simulation import normal, run_races
 from ensign.stats.stopping import (
     few_executions_decide,
     may_stop,
     pair_findings,
     race_may_stop,
 )
+from simulated_races import normal, run_races
 
 STEADY = [0.020, 0.021, 0.019, 0.0205, 0.0195, 0.020, 0.0201, 0.0199, 0.0202, 0.0198]
 PRECISE = PairRule(precision=0.005)

@@ -180,7 +180,7 @@ class Runner:
         A `follower` is put in front of it, and is no part of what the log shows.
 
         It may take what is left until the deadline, but no more than `limit_ns`. Without any time
-        left it has ran past its deadline.
+        left it has timed out.
         """
         self.note(f"$ {shlex.join(argv)}")
         return self._run(

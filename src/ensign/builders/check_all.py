@@ -67,8 +67,8 @@ def check_findings(results: Sequence[BuildResult]) -> tuple[Finding, ...]:
     missed = [name for each in results if not each.check_ran for name in [_name(each)]]
     never = (
         CHECK_NEVER_RAN_IT.found(
-            f"the commands of the check never ran the program ({', '.join(missed)}): what they say "
-            "is not about it",
+            f"the commands of the check never executed the program ({', '.join(missed)}), so they "
+            "prove nothing",
         ),
     )
     apart: dict[str, str] = {}

@@ -237,7 +237,7 @@ class Run:
         trainer, name = self.runner.build_context.trainer, run.workload.name
         self.runner.note(f"training: {name}")
         if run.deadline_ns <= 0:
-            raise StageFailedError(f"the training ran past its deadline before '{name}'")
+            raise StageFailedError(f"the training timed out before '{name}'")
         reason = "there is no trainer" if trainer is None else trainer.train(run)
         if reason:
             raise StageFailedError(f"training '{name}': {reason}")

@@ -66,7 +66,9 @@ def require_group(option: str, pattern: str, number: str) -> None:
     try:
         groups = re.compile(pattern).groups
     except re.error as error:
-        raise InputError(f"{option} '{pattern}' is no regular expression: {error}") from None
+        raise InputError(
+            f"{option} '{pattern}' is not a valid regular expression: {error}"
+        ) from None
     if groups < 1:
         raise InputError(f"{option} '{pattern}' needs a group around the number: ({number})")
 

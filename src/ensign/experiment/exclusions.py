@@ -21,13 +21,16 @@ def judged_workloads(names: Sequence[str], findings: Sequence[Finding]) -> tuple
 
 
 def without_claims(result: Result) -> Result:
-    """The result of a study whose workloads all end by the clock: nothing is claimed. Pure."""
+    """The result of a study whose workloads all run for a fixed time: nothing is claimed. Pure."""
     unfit = {each.subject: each for each in result.findings if each.is_a(*_NOT_JUDGED)}
     if not unfit or not unfit.keys() >= set(result.workload_names):
         return result
-    why = "its workloads end by the clock, so their costs say nothing of its speed"
+    why = "its workloads run for a fixed time, so their costs say nothing of its speed"
     if any(each.is_a(CLOCK_UNKNOWN) for each in unfit.values()):
-        why = "whether its workloads end by the clock is not known, so their costs may mean nothing"
+        why = (
+            "whether its workloads run for a fixed time is not known, "
+            "so their costs may mean nothing"
+        )
     return replace(
         result,
         suite=tuple(

@@ -100,10 +100,10 @@ class Outcome:
 
 
 _ENDS: Mapping[Reason, str] = {
-    "deadline": "ran past its deadline",
+    "deadline": "timed out",
     "disk": "wrote more than it may, and was stopped",
     "ended": "was ended",
-    "memory": "took more memory than it may, and was stopped",
+    "memory": "exceeded its memory limit and was killed",
     "not-found": "was not found",
     "processes": "failed when it had as many processes as it may",
 }

@@ -67,7 +67,7 @@ def _pattern(text: str) -> str:
     try:
         groups = re.compile(text).groups
     except re.error as error:
-        raise ValueError(f"'{text}' is no regular expression: {error}") from None
+        raise ValueError(f"'{text}' is not a valid regular expression: {error}") from None
     if not groups:
         raise ValueError(f"'{text}' needs a group around the number: ([0-9.]+)")
     return text

@@ -152,7 +152,7 @@ class Workload(Section):
         description="where a command's standard output goes: pipe (drained), null, or a file",
     )
     score: ScoreSection | None = Field(
-        default=None, description="compared instead of time, for what ends by the clock"
+        default=None, description="compared instead of time, for what runs for a fixed time"
     )
     scores: dict[ScoreName, ScoreSection] = Field(
         default_factory=dict,

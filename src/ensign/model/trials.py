@@ -217,7 +217,7 @@ class VariantTotals:
         """Nanoseconds per completed operation.
 
         Where it says a score, that is the cost whatever the metric (its inverse where higher is
-        better): it mostly ends by the clock, and then its times say nothing.
+        better): it mostly runs for a fixed time, and then its times say nothing.
         """
         if self.score:
             return self.score if self.better is Better.LOWER else 1 / self.score

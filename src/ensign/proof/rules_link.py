@@ -164,7 +164,7 @@ def _compilers(seen: BuildEvidence) -> Iterator[Finding]:
         parts = [
             f"{compiler} ({len(units)} units: {shown(units)})" for compiler, units in names.items()
         ]
-        text = f"several compilers made it: {'; '.join(sorted(parts))}"
+        text = f"built with more than one compiler: {'; '.join(sorted(parts))}"
         yield seen.finding(MIXED_COMPILERS, text)
 
 

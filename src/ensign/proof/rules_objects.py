@@ -32,7 +32,7 @@ def _compilers(seen: BuildEvidence, objects: Sequence[ObjectFacts]) -> Iterator[
             by[compiler].append(each.name)
     if len(by) > 1:
         parts = [f"{name} ({len(made)} objects: {shown(made)})" for name, made in by.items()]
-        text = f"several compilers made it: {'; '.join(sorted(parts))}"
+        text = f"built with more than one compiler: {'; '.join(sorted(parts))}"
         yield seen.finding(MIXED_COMPILERS, text)
 
 

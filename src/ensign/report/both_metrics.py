@@ -70,7 +70,7 @@ def _reason(pair: tuple[TimeShares, TimeShares]) -> str:
     if max(cpus) >= _SEVERAL:
         return f"{cpus[0]:.1f} and {cpus[1]:.1f} CPUs were busy on average"
     if abs(taken[1] - taken[0]) > abs(waiting[1] - waiting[0]):
-        return f"other programs had the CPU for {_both(taken)} of the wall time"
+        return f"other processes used the CPU for {_both(taken)} of the wall time"
     return f"{_both(waiting)} of the wall time passed waiting{_kernel(pair)}"
 
 

@@ -100,7 +100,7 @@ def _zip_members(opened: IO[bytes], title: str, allowance: Allowance) -> Iterato
             if info.flag_bits & _ENCRYPTED:
                 raise InputError(f"{title} is encrypted ({shown}); that cannot be unpacked here")
             if info.compress_type not in _METHODS:
-                raise InputError(f"{title} is packed in a way that is not known here ({shown})")
+                raise InputError(f"{title} uses an unsupported compression method ({shown})")
             mode = info.external_attr >> 16
             mtime_s = _time_of(info)
             if info.is_dir():

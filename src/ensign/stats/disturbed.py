@@ -36,8 +36,8 @@ def taken_findings(
     if share is None or share < _MUCH:
         return ()
     text = (
-        f"other programs had the CPU for {share * 100:.0f} % of the time in which these were to "
-        "run: wall times contain that, CPU times do not"
+        f"other processes used the CPU for {share * 100:.0f} % of the race: "
+        "wall times contain that, CPU times do not"
     )
     return (CPU_TAKEN.found(f"{text}{_effect(trials, log_ratios)}"),)
 

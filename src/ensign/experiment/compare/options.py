@@ -244,7 +244,7 @@ def _check_metric(options: Options) -> None:
         return
     asked = "--benchmarks" if options.benchmarks else "--score"
     if options.score is not None and options.benchmarks:
-        raise InputError("--benchmarks says what --score would; leave out one of them")
+        raise InputError("--benchmarks and --score cannot be combined")
     if options.metric not in (None, Metric.SCORE):
         raise InputError(f"{asked} is compared instead of {options.metric} time; leave out one")
     if options.mode is Mode.INTERLEAVED:

@@ -74,7 +74,7 @@ FOR_A_MEDIAN = 10
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """How to race, what failed already, and who ends by the clock, so that nothing is judged.
+    """How to race, what failed already, and who runs for a fixed time, so that nothing is judged.
 
     Where no execution was `sliced` to see that, the first measured ones are to show it; where they
     cannot either, it is `unknown`.
@@ -101,7 +101,7 @@ class Planned:
         )
 
     def seen_in(self, trials: Sequence[Trial]) -> Planned | None:
-        """What the first executions of the race show of who ends by the clock.
+        """What the first executions of the race show of who runs for a fixed time.
 
         The first two, where none was spent on the question before; and some more by their medians,
         which a busy machine does not disturb.
@@ -160,7 +160,7 @@ class Piloting:
             plan = replace(plan, mode=Mode.ALTERNATING, apart=True)
         plan = with_memory(self.options, plan, pilots, read_machine().memory.available_bytes)
         if self.options.scored or self.options.drive is not None:
-            # What is sent is counted: nobody ends by the clock.
+            # What is sent is counted: nobody runs for a fixed time.
             return Planned(plan, failures, pilots, traces)
         return self._tested(Planned(plan, failures, pilots, traces))
 
@@ -244,7 +244,7 @@ class Piloting:
         return self.options.budget_ns or DEFAULT_BUDGET_NS
 
     def _tested(self, planned: Planned) -> Planned:
-        """Whether anyone ends by the clock."""
+        """Whether anyone runs for a fixed time."""
         plan, pilots = planned.plan, planned.pilots
         worth = self._worth_slicing(plan, pilots)
         later = worth and self._may_wait(plan)

@@ -224,7 +224,7 @@ class CompareSteps:
     def _asked_again(
         self, planned: PlannedRace, trials: tuple[Trial, ...], experiment: Experiment
     ) -> FinishedRace:
-        """Nothing, where its only workload ends by the clock; else it is raced again."""
+        """Nothing, where its only workload runs for a fixed time; else it is raced again."""
         workloads = self._beside_runs_after(planned.workloads, trials)
         seen = workloads.seen_in(trials)
         if seen is not None:
@@ -246,7 +246,7 @@ class CompareSteps:
     def _beside_runs_after(
         self, workloads: PlannedWorkloads, trials: Sequence[Trial]
     ) -> PlannedWorkloads:
-        """Who seems to end by the clock is seen beside runs alone after the race, too.
+        """Who seems to run for a fixed time is seen beside runs alone after the race, too.
 
         On a machine that became faster meanwhile, fixed work uses less in the race than before it.
         """
@@ -364,7 +364,7 @@ class CompareSteps:
         outcome: RaceOutcome,
         experiment: Experiment | None = None,
     ) -> FinishedRace:
-        """What was raced; without an `experiment` nothing was, as it ends by the clock."""
+        """What was raced; without an `experiment` nothing was, as it runs for a fixed time."""
         after, spent_ns = machine_state(), self.ports.clock.monotonic_ns() - planned.start_ns
         rule = experiment or self._experiment(seen, 1, planned.budget_ns)
         return FinishedRace(
@@ -397,7 +397,7 @@ class CompareSteps:
 
 # A number of executions that was asked for takes as long as it takes.
 _NO_END_NS = 10**9 * 3600 * 24 * 365
-# Of what ends by the clock nothing is raced.
+# Of what runs for a fixed time nothing is raced.
 _NOTHING = RaceOutcome((), Stopped.WITHHELD)
 
 

@@ -1,4 +1,4 @@
-"""Programs and loads that end by the clock: what they cost says nothing of their speed. Pure.
+"""Programs and loads that run for a fixed time: what they cost says nothing of their speed. Pure.
 
 Interleaved with others, such a program gets a part of the time between its start and its end, so
 it uses less CPU time than alone, though nothing about its work has changed. Whatever does a fixed
@@ -46,14 +46,14 @@ _READ_NS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class SelfTimed:
-    """A command that ends by the clock, and how that showed."""
+    """A command that runs for a fixed time, and how that showed."""
 
     name: str
     how: str
 
     def finding(self, *, counted: bool) -> Finding:
         """What to say of it; it is no error where its operations are counted."""
-        text = f"ends by the clock: {self.how}"
+        text = f"runs for a fixed time: {self.how}"
         if counted:
             text += "; its cost per operation is compared, by turns"
             return SELF_TIMED_COUNTED.found(text, self.name)
@@ -70,7 +70,7 @@ def clock_slice_ns(usual_ns: int, pilots: Sequence[CommandPilot]) -> int:
     """How long slices must be for the clock to show: long where somebody waits.
 
     Waiting goes on while a program is stopped. In short slices it would lose no time by that, and
-    one that ends by the clock would do as much as alone.
+    one that runs for a fixed time would do as much as alone.
     """
     idle = max(pilot.behaviour.idle_share for pilot in pilots)
     if idle < _SOME_WAITING:

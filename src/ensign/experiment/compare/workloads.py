@@ -121,7 +121,7 @@ class PlannedWorkloads:
 
     @property
     def judged(self) -> Mapping[str, Planned]:
-        """Those that do not end by the clock."""
+        """Those that do not run for a fixed time."""
         return {name: each for name, each in self.by_name.items() if not each.self_timed}
 
     @property
@@ -203,7 +203,7 @@ class PlannedWorkloads:
         return next(filter(None, doubts), "")
 
     def seen_in(self, trials: Sequence[Trial]) -> PlannedWorkloads | None:
-        """What the first executions show of workloads that end by the clock; None if nothing."""
+        """Workloads that the first executions show to run for a fixed time; None if none."""
         # Asked after every execution: of a long race the later ones are not gone through.
         if len(trials) > FOR_A_MEDIAN * len(self.by_name):
             return None
@@ -215,7 +215,7 @@ class PlannedWorkloads:
         return None if found is None else PlannedWorkloads({**self.by_name, name: found})
 
     def doubted(self, trials: Sequence[Trial]) -> tuple[str, ...]:
-        """The workloads of which the first of these executions show that one ends by the clock."""
+        """Workloads whose first executions show that a program runs for a fixed time."""
         return tuple(
             name
             for name, planned in self.judged.items()
@@ -230,7 +230,7 @@ class PlannedWorkloads:
     def after_race(
         self, trials: Sequence[Trial], names: Mapping[str, str], baseline: str
     ) -> PlannedWorkloads:
-        """With what the race showed of the files that ran, and of who ends by the clock.
+        """With what the race showed of the files that ran, and of who runs for a fixed time.
 
         A workload alone that ends so has ended its race; of several the others go on.
         """
@@ -255,7 +255,7 @@ class PlannedWorkloads:
 
 
 def _with_clock(planned: Planned, trials: Sequence[Trial]) -> Planned:
-    """What the first executions of a workload show of who ends by the clock."""
+    """What the first executions of a workload show of who runs for a fixed time."""
     seen = (planned.seen_in(trials[:count]) for count in (TO_BE_SURE, FOR_A_MEDIAN))
     return next(filter(None, seen), planned)
 

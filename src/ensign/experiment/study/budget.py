@@ -54,7 +54,7 @@ class WorkloadPilot:
     """What the baseline needs: running time per request, start-up per variant, the race's own (ns).
 
     `most_variants` fit into memory together; None: all of them. `self_timed` says how it showed
-    that the workload ends by the clock, "" where it does not; None where that is not known.
+    that the workload runs for a fixed time, "" where it does not; None where that is not known.
     """
 
     requests: int | None

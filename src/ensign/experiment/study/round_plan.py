@@ -40,7 +40,7 @@ class RoundPlan:
     variants only fewer fit into memory, `at_once` those of whose connections so many send in one
     slice. All variants of a race take about `memory_bytes` of the `free_bytes` that they may.
     Rounds take turns with so many `relinks` of each variant; 0: each is one binary.
-    `self_timed` says of the workloads that end by the clock how that showed; of those
+    `self_timed` says of the workloads that run for a fixed time how that showed; of those
     `clock_unknown` it was not tried. `alone` is what the baseline used by itself, where its work is
     the same in the race: in slices that shows who ends so.
 

@@ -1,4 +1,4 @@
-"""Workloads of a study that end by the clock: found in the pilots, and not judged."""
+"""Workloads of a study that run for a fixed time: found in the pilots, and not judged."""
 
 from __future__ import annotations
 
@@ -204,14 +204,14 @@ def is_cut_short(seen: TracedExecution) -> bool:
 
 
 def self_timed_findings(how: Mapping[str, str], unknown: Sequence[str] = ()) -> tuple[Finding, ...]:
-    """One per workload that ends by the clock, and per workload that was not asked. Pure."""
+    """One per workload that runs for a fixed time, and per workload that was not asked. Pure."""
     found = [
-        SELF_TIMED.found(f"ends by the clock: {said}; {_REMEDY}", workload)
+        SELF_TIMED.found(f"runs for a fixed time: {said}; {_REMEDY}", workload)
         for workload, said in how.items()
     ]
     text = (
-        "not judged: to find out whether it ends by the clock would take too much of the budget; a "
-        "larger budget tells, or `operations` or `score` of the workload"
+        "not judged: to find out whether it runs for a fixed time would take too much of the "
+        "budget; a larger budget tells, or `operations` or `score` of the workload"
     )
     found += (CLOCK_UNKNOWN.found(text, workload) for workload in unknown)
     return tuple(found)

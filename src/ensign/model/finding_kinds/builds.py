@@ -132,7 +132,7 @@ CHECK_FAILED = FindingKind(
 CHECK_NEVER_RAN_IT = FindingKind(
     "check-never-ran-it",
     Severity.WARNING,
-    "The commands of the check never ran the program, so what they say is not about it.",
+    "The commands of the check never executed the program, so they prove nothing.",
     "Let them run `{artifact}`.",
 )
 OUTPUT_NOT_COMPARED = FindingKind(

@@ -97,7 +97,7 @@ SLICE_LENGTH_MATTERS = SLICE_LENGTH.as_severity(
 CPU_TAKEN = FindingKind(
     "cpu-taken",
     Severity.WARNING,
-    "Other programs had the CPU for more than 5 % of the time in which the variants were to run. "
+    "Other processes used the CPU for more than 5 % of the time in which the variants could run. "
     "Wall times contain that, CPU times do not.",
     "Stop the other programs, or compare CPU time.",
 )

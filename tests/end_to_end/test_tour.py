@@ -1,0 +1,80 @@
+"""The tour names files and functions in the order in which they are called."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from end_to_end.conftest import SOON, Ensign, Programs
+from end_to_end.small_study import BATCH, write_study
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "ensign"
+PAGE = (ROOT / "docs" / "background" / "tour.md").read_text(encoding="utf-8")
+_ROW = re.compile(r"^\| `([\w/]+\.py)` \| `([\w.]+)` \|", re.MULTILINE)
+_NAMED = re.compile(r"`([\w/]+(?:\.py|/))`")
+
+Call = tuple[str, str]
+
+
+def told(title: str) -> list[Call]:
+    """The rows below that title: file and function."""
+    part = PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    return _ROW.findall(part)
+
+
+@contextmanager
+def recorded() -> Iterator[dict[Call, None]]:
+    """All functions of ensign that are called meanwhile, by their first call."""
+    calls: dict[Call, None] = {}
+    prefix = f"{SOURCE}/"
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        name = frame.f_code.co_filename
+        if event == "call" and name.startswith(prefix):
+            calls.setdefault((name.removeprefix(prefix), frame.f_code.co_qualname))
+
+    before = sys.getprofile()
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(None)  # type: ignore[arg-type]
+
+
+def check(rows: list[Call], calls: dict[Call, None]) -> None:
+    assert len(rows) > 30
+    assert [row for row in rows if row not in calls] == []
+    order = list(calls)
+    assert rows == sorted(rows, key=order.index)
+
+
+def test_a_comparison(ensign: Ensign, programs: Programs) -> None:
+    commands = (f"{programs.cheap} 1000000", f"{programs.dear} 1000000")
+    with recorded() as calls:
+        done = ensign.brief("compare", *commands, *SOON)
+    assert done.status == 0, done.err
+    check(told("A comparison"), calls)
+
+
+def test_a_study(ensign: Ensign) -> None:
+    write_study(ensign.folder, BATCH, ('layouts = "natural"\n', ""), ("rounds = 3", "rounds = 2"))
+    with recorded() as calls:
+        done = ensign.brief("run", "study.toml")
+    assert done.status == 0, done.err
+    check(told("A study"), calls)
+
+
+@pytest.mark.parametrize("name", sorted(set(_NAMED.findall(PAGE))))
+def test_every_file_of_the_tour_is_there(name: str) -> None:
+    place = ROOT if name.startswith(("src/", "tests/", "docs/")) else SOURCE
+    assert (place / name).exists()
