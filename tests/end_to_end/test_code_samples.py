@@ -13,10 +13,11 @@ from ensign.meter.racing import race
 from ensign.meter.requests import ProcessSpec, RaceRequest, VariantSpec
 from ensign.model.trials import Mode
 
+# Turns that are short beside a slice: its ends cannot fall in step with them.
 _ROUNDS = """
-__attribute__((noinline)) void seventy(void) { for (volatile int i = 0; i < 700000; i++) ; }
-__attribute__((noinline)) void thirty(void) { for (volatile int i = 0; i < 300000; i++) ; }
-int main(void) { for (int i = 0; i < 400; i++) { seventy(); thirty(); } return 0; }
+__attribute__((noinline)) void seventy(void) { for (volatile int i = 0; i < 7000; i++) ; }
+__attribute__((noinline)) void thirty(void) { for (volatile int i = 0; i < 3000; i++) ; }
+int main(void) { for (int i = 0; i < 40000; i++) { seventy(); thirty(); } return 0; }
 """
 
 

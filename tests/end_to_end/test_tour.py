@@ -67,7 +67,7 @@ def test_a_comparison(ensign: Ensign, programs: Programs) -> None:
 
 
 def test_a_study(ensign: Ensign) -> None:
-    write_study(ensign.folder, BATCH, ('layouts = "natural"\n', ""), ("rounds = 3", "rounds = 2"))
+    write_study(ensign.folder, BATCH, ('layouts = "natural"\n', ""))
     with recorded() as calls:
         done = ensign.brief("run", "study.toml")
     assert done.status == 0, done.err

@@ -35,5 +35,5 @@ def test_what_it_did_to_the_ratios_is_said(make_trial: MakeTrial) -> None:
     trials = [disturbed(make_trial, 50 if index % 2 else 2) for index in range(12)]
     ratios = [(0.05 if index % 4 == 1 else -0.05) if index % 2 else 0.001 for index in range(12)]
     (found,) = taken_findings(trials, ratios)
-    assert "other processes used the CPU for 26 % of the time" in found.text
+    assert "other processes used the CPU for 26 % of the race" in found.text
     assert "the half with the least of it vary by 0.00 %, of the other half by 5.48 %" in found.text

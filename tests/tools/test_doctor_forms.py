@@ -118,7 +118,7 @@ WRONG = [
         f"{GCC} -O2",
         {"a.c": "gcc-11 -g -O2"},
         "mixed-compilers",
-        "several compilers",
+        "more than one compiler",
     ),
 ]
 
