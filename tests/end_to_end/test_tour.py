@@ -48,7 +48,7 @@ def recorded() -> Iterator[dict[Call, None]]:
         yield calls
     finally:
         sys.setprofile(before)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
 
 
 def check(rows: list[Call], calls: dict[Call, None]) -> None:

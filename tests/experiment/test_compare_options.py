@@ -65,7 +65,10 @@ def test_an_option_given_once_stands_for_every_command() -> None:
         (replace(TWO, preload=("x",)), "--preload needs --load"),
         (Options(commands=("a {port}", "b {port}")), "no --load"),
         (replace(TWO, benchmarks="google-benchmarks"), "nearest is 'google-benchmark'"),
-        (replace(TWO, benchmarks="pyperf", score=Score("(.)")), "--benchmarks and --score cannot be combined"),
+        (
+            replace(TWO, benchmarks="pyperf", score=Score("(.)")),
+            "and --score cannot be combined",
+        ),
         (replace(TWO, benchmarks="pyperf", metric=Metric.CPU), "instead of cpu time"),
         (replace(TWO, benchmarks="pyperf", mode=Mode.INTERLEAVED), "whole executions"),
         (replace(TWO, benchmarks="pyperf", operations="3"), "no --operations"),

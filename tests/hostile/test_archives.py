@@ -226,8 +226,8 @@ def test_zips_that_lie(tmp_path: Path) -> None:
     encrypted = plain[: at + 8] + b"\x01" + plain[at + 9 :]
     refused(tmp_path, encrypted, "is encrypted")
     unknown = plain[: at + 10] + struct.pack("<H", 99) + plain[at + 12 :]
-    refused(tmp_path, unknown, "unsupported compression method")
-    refused(tmp_path, zip_bytes(("a", b"x"), method=zipfile.ZIP_LZMA), "unsupported compression method")
+    refused(tmp_path, unknown, "unsupported compression")
+    refused(tmp_path, zip_bytes(("a", b"x"), method=zipfile.ZIP_LZMA), "unsupported compression")
     refused(tmp_path, zip_bytes(("../a", b"x")), "outside its folder")
     refused(tmp_path, zip_bytes(("/a", b"x")), "outside its folder")
     cut = zip_bytes(*((f"{n}", b"x" * 100) for n in range(50)))

@@ -118,7 +118,7 @@ class _Making:
                 raise CommandFailed(text)
             # What ran there may have put a link in its place.
             if printed.is_symlink() or not is_file(printed):
-                raise CommandFailed(f"{_key(self.path)}: the command deleted or replaced its output")
+                raise CommandFailed(f"{_key(self.path)}: the command deleted or moved its output")
             with storage_errors(kept):
                 shutil.copyfile(printed, kept, follow_symlinks=False)
         return kept
