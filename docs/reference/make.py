@@ -16,8 +16,9 @@ from pathlib import Path
 import typer
 
 from ensign.cli.main import EXIT_STATUSES, app
+from ensign.model.finding_kinds.catalogue import CATALOGUE, Group
+from ensign.model.findings import FindingKind
 from ensign.model.study import study_schema
-from ensign.report.findings_page import findings_page
 from ensign.report.results_schema import results_schema_text
 
 Schema = Mapping[str, typing.Any]
@@ -37,6 +38,24 @@ _RESULTS = """# Results as JSON
 `ensign schema --results` prints the JSON Schema from which this page is made.
 Ratios are cost ratios: below 1 is faster. What is infinite or unknown is null. Names that end in
 `_ns` are nanoseconds, in `_s` seconds, in `_bytes` bytes."""
+
+_FINDINGS = """\
+# Findings
+
+<!-- Made by `make reference` from src/ensign/model/finding_kinds: edit it there. -->
+
+A finding is a doubt or a fact that travels with a result. Its code is stable, its text has the
+details of the case, and its subject is the variant or the workload that it is about, if it is not
+about the whole. JSON has them in `findings`: objects with `code`, `severity`, `text` and `subject`.
+
+- **error**: what it is about cannot win, is not compared, or says nothing.
+- **warning**: it weakens what may be concluded, until what it names is mended.
+- **note**: good to know; it asks for nothing.
+
+With `ensign doctor --fail-on note|warning|error` findings of at least that severity make the exit
+status 1.
+"""
+_FINDING_COLUMNS = ("finding", "severity", "what it means", "what to do")
 
 # The names are those of the sources, as a test sees to; what they mean is said here alone.
 FOR_USERS = {
@@ -334,6 +353,34 @@ def environment() -> str:
 
 def _variables(meanings: Mapping[str, str]) -> str:
     return _table(("variable", "meaning"), ((f"`{name}`", meanings[name]) for name in meanings))
+
+
+def findings_page() -> str:
+    """Markdown with a table for each group."""
+    return "\n".join([_FINDINGS, *(line for group in CATALOGUE for line in _group(group))])
+
+
+def _group(group: Group) -> Iterator[str]:
+    yield f"## {group.title}\n"
+    yield f"{group.about}\n"
+    yield _row(_FINDING_COLUMNS)
+    yield _row("---" for _ in _FINDING_COLUMNS)
+    by_code: dict[str, list[FindingKind]] = {}
+    for kind in group.kinds:
+        by_code.setdefault(kind.code, []).append(kind)
+    for code, kinds in by_code.items():
+        yield _row((f"`{code}`", _severities(kinds), kinds[0].meaning, kinds[0].remedy))
+    yield ""
+
+
+def _severities(kinds: Iterable[FindingKind]) -> str:
+    return "<br>".join(
+        f"{each.severity}: {each.when}" if each.when else each.severity for each in kinds
+    )
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

@@ -13,6 +13,7 @@ from ensign.model.comparisons import Direction
 from ensign.model.effects import AxisChange, Effect, Factorial
 from ensign.model.findings import Finding, Severity
 from ensign.report import as_json, as_markdown
+from ensign.report.charts import placed
 from ensign.report.effects import (
     change_words,
     condition_words,
@@ -20,9 +21,7 @@ from ensign.report.effects import (
     restriction_words,
     shown,
 )
-from ensign.report.heat import UNCLEAR, heat_map
-from ensign.report.html_figures import user_figure
-from ensign.report.scatter import placed
+from ensign.report.html_figures import UNCLEAR, heat_map, user_figure
 from ensign.report.trade import hardening_rows, trade_view
 from ensign.report.view import view_of
 from report_simulation import simulated_study

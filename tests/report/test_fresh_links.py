@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,9 +11,8 @@ import report_data as data
 from ensign.model.results import LayoutFacts, Result
 from ensign.report import as_html, as_json, as_markdown, as_terminal, html_figures
 from ensign.report.charts import Stack, stacks
-from ensign.report.drawing import space_for, wide_frame
-from ensign.report.fresh_links import fresh_sentence, own_spread_text, wide_spreads
-from ensign.report.layouts import layout_text
+from ensign.report.drawing import width_of
+from ensign.report.layouts import fresh_sentence, layout_text, own_spread_text, wide_spreads
 from ensign.report.verdict import verdict_of
 from ensign.report.view import view_of
 from unwrapped import unwrapped
@@ -91,9 +91,8 @@ def test_every_relink_is_a_dot_and_a_number() -> None:
     assert [len(row["ratios"]) for row in rows] == [16, 8, 8]
     figure = html_figures.dots_figure(result, view_of(result))
     assert figure is not None
-    for chart in (figure.chart.wide, figure.chart.narrow):
-        # Below the dots of the two variants stand their means.
-        assert chart.count("<circle ") == 32 + 2
+    # Below the dots of the two variants stand their means.
+    assert figure.chart.count("<circle ") == 32 + 2
     assert "Each dot is a relink" in as_html.render(result)
     assert "Each dot is a relink" not in as_html.render(data.study())
     assert "Each dot is a relink" not in as_html.render(
@@ -103,11 +102,9 @@ def test_every_relink_is_a_dot_and_a_number() -> None:
 
 def test_the_counts_beside_stacks_have_the_space_of_the_longest() -> None:
     value = "12 faster, 10 slower, 12 unclear, 15 not claimed"
-    frame = wide_frame(["a" * 40], right=space_for([value]))
-    assert not frame.is_narrow
-    assert frame.plot > 100
-    assert frame.right > 6.5 * len(value)
-    assert value in stacks([Stack("a", value, (1, 2, 0, 0, 0, 0))], frame, "Counts")
-    same = wide_frame(["a" * 18], right=151)
-    assert same.left == same.right
-    assert not same.is_narrow
+    chart = stacks([Stack("a" * 40, value, (1, 2, 0, 0, 0, 0))], "Counts")
+    assert value in chart
+    assert "a" * 40 in chart
+    assert width_of(value) > 6.5 * len(value)
+    name, counts = sorted(map(float, re.findall(r'<text class="said" x="0" y="([0-9.]+)"', chart)))
+    assert counts - name > 12  # on a line of its own

@@ -26,9 +26,7 @@ from ensign.report.confirmation import (
     plan_text,
 )
 from ensign.report.effects import effects_view
-from ensign.report.executed_files import whose
 from ensign.report.findings import list_findings
-from ensign.report.heat import heat_map
 from ensign.report.layouts import ONE_BINARY_NOTE, WITHIN_SPREAD, WITHIN_SPREAD_NOTE
 from ensign.report.notes import BY_MINIMUM, notes
 from ensign.report.trade import hardening_rows, trade_view
@@ -106,17 +104,17 @@ def render(result: Result) -> str:
             margin="" if result.margin is None else plain_share(result.margin),
             suite=html_figures.suite_figure(result, view),
             dots=html_figures.dots_figure(result, view),
-            bands_chart=html_figures.bands_figure(view) if several else None,
-            heat=heat_map(view) if several else None,
+            bands_chart=html_figures.bands_chart(view) if several else None,
+            heat=html_figures.heat_map(view) if several else None,
             user=html_figures.user_figure(result, view) if several else None,
             effects=effects,
-            effects_chart=html_figures.effects_figure(effects, result.margin),
+            effects_chart=html_figures.effects_chart(effects, result.margin),
             hardening=hardening_rows(result, effects),
             latency=latency.latency_tables(confirmed(result) or result),
             latency_columns=[head for _, head in latency.COLUMNS],
             latency_read=latency.READ,
             trade=trade,
-            trade_charts=html_figures.trade_figures(trade),
+            trade_charts=html_figures.trade_charts(trade),
             blocks=html_figures.blocks(result, view) if several else [],
             other_metric=words.METRICS[result.metric.other],
             twin=_twin(result),
@@ -168,7 +166,7 @@ def _environment() -> Environment:
     )
     environment.filters["clean"] = clean
     environment.filters["prose"] = _prose
-    environment.filters["whose"] = whose
+    environment.filters["owner"] = words.owner_of
     environment.filters["clean_block"] = words.clean_block
     return environment
 

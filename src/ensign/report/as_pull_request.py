@@ -14,11 +14,15 @@ from ensign.model.results import Result, SuiteComparison
 from ensign.model.shipment import Shipment
 from ensign.report import as_markdown
 from ensign.report.confirmation import confirmed, exploration_text, findings_of
-from ensign.report.fresh_links import fresh_sentence
 from ensign.report.github import code_block, safe
-from ensign.report.layouts import beside_spread, scope
-from ensign.report.robust import robust_details
-from ensign.report.verdict import suite_sentence, unshown_claim, verdict_of, what_hurts
+from ensign.report.layouts import beside_spread, fresh_sentence, scope
+from ensign.report.verdict import (
+    robust_details,
+    suite_sentence,
+    unshown_claim,
+    verdict_of,
+    what_hurts,
+)
 from ensign.report.words import clean, plain_share
 from ensign.stats.winner import shown_faster, winner
 

@@ -20,7 +20,6 @@ from ensign.model.units import pluralize
 from ensign.report import figures, words
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.effects import EXPLORED, effects_view
-from ensign.report.executed_files import summary
 from ensign.report.findings import briefly_told, list_findings
 from ensign.report.latency import COLUMNS as LATENCY_COLUMNS
 from ensign.report.latency import HEADING as LATENCY
@@ -32,7 +31,7 @@ from ensign.report.terminal_page import PLAIN, Page, Screen
 from ensign.report.trade import trade_view
 from ensign.report.verdict import twin_sentence, verdict_of
 from ensign.report.view import ResultView, Row, VariantWorkloads, status_of, view_of
-from ensign.report.words import clean
+from ensign.report.words import clean, executed_files
 
 _WIDE, _WIDEST = 100, 120
 # From here on the other cost has a column of its own.
@@ -99,7 +98,7 @@ def _details(page: Page, result: Result, *, every_workload: bool) -> None:
         _phase(page, result, view, every_workload=every_workload)
     _effects(page, result, view)
     _builds(page, result.builds)
-    ran = summary(result.ran)
+    ran = executed_files(result.ran)
     if ran:
         page.line(clean(ran), "dim")
     findings = list_findings(findings_of(result))

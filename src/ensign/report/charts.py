@@ -1,8 +1,8 @@
-"""The charts of rows: speedups with intervals, as marks or as bars, and stacked counts."""
+"""The charts: speedups as marks or as bars, stacked counts, and speed against a cost."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -17,11 +17,15 @@ from ensign.report.drawing import (
     Type,
     axis_above,
     row_texts,
+    width_of,
 )
 from ensign.report.palette import Colour
 from ensign.report.plot import axis_range
+from ensign.report.trade import TradePoint
 from ensign.report.view import Row, VariantWorkloads
 from ensign.report.words import Span, percent
+
+Box = tuple[float, float, float, float]
 
 _TONES = {
     Direction.FASTER: palette.FASTER,
@@ -29,6 +33,8 @@ _TONES = {
     Direction.UNCLEAR: palette.UNCLEAR,
 }
 _BAR, _DOT = 13, 3.6  # the height of a bar, the radius of a relink
+_SCATTER_HEIGHT, _LABEL_LETTER, _LABEL_LINE, _RADIUS = 330, 6.3, 13.0, 6.0
+_STACK, _THIN_STACK, _BETWEEN, _DOTS_STEP = 19, 6, 6, 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,30 +60,30 @@ class Stack:
     said: str = ""
 
 
-def intervals(rows: Sequence[Row], margin: float | None, frame: Frame, title: str) -> Markup:
+def intervals(rows: Sequence[Row], margin: float | None, title: str) -> Markup:
     """Speedups with intervals on one axis; hollow marks where no difference is shown."""
-    chart = _RowsChart.begun([row.span for row in rows], len(rows), frame, Backdrop(margin))
+    chart = _RowsChart.empty([row.span for row in rows], len(rows), Backdrop(margin))
     for index, row in enumerate(rows):
         tone, inside = _tones(row)
         chart.whisker(index, row.span, tone, 3.5)
         if row.span.is_finite:
-            place = (chart.scale(row.span.point), chart.middle(index))
+            place = (chart.scale(row.span.point), chart.mark(index))
             chart.canvas.dot(place, 5, inside, tone, 2.5)
-    return chart.drawn([(row.label, row.interval) for row in rows], (title, _said(rows)))
+    return chart.svg([(row.label, row.interval) for row in rows], (title, _said(rows)))
 
 
-def bars(rows: Sequence[Row], backdrop: Backdrop, frame: Frame, title: str) -> Markup:
+def bars(rows: Sequence[Row], backdrop: Backdrop, title: str) -> Markup:
     """Speedups as bars from the baseline, with intervals; hollow where no difference is shown."""
     spans = [*(row.span for row in rows), *filter(None, (backdrop.twin, backdrop.layouts))]
-    chart = _RowsChart.begun(spans, len(rows), frame, backdrop)
+    chart = _RowsChart.empty(spans, len(rows), backdrop)
     for index, row in enumerate(rows):
         tone, inside = _tones(row)
         if row.span.is_finite:
             start, end = sorted((chart.scale(0), chart.scale(row.span.point)))
-            corner = (start, chart.middle(index) - _BAR / 2)
+            corner = (start, chart.mark(index) - _BAR / 2)
             chart.canvas.box(corner, (end - start, _BAR), inside, tone, kind="bar")
         chart.whisker(index, row.span, palette.INK, 1.75)
-    return chart.drawn([(row.label, row.interval) for row in rows], (title, _said(rows)))
+    return chart.svg([(row.label, row.interval) for row in rows], (title, _said(rows)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +97,13 @@ class Dots:
     direction: Direction
 
 
-def dots(rows: Sequence[Dots], margin: float | None, frame: Frame, title: str) -> Markup:
+def dots(rows: Sequence[Dots], margin: float | None, title: str) -> Markup:
     """Every relink as a dot, and below them the mean with its interval."""
     means = [row.mean for row in rows if row.mean is not None]
     spans = [*means, *(Span(x, x, x) for row in rows for x in row.speedups)]
-    chart = _RowsChart.begun(spans, len(rows), frame, Backdrop(margin))
+    chart = _RowsChart.empty(spans, len(rows), Backdrop(margin), Frame(_DOTS_STEP))
     for index, row in enumerate(rows):
-        tone, y = _TONES[row.direction], chart.middle(index)
+        tone, y = _TONES[row.direction], chart.mark(index)
         for speedup in row.speedups:
             chart.canvas.dot((chart.scale(speedup), y - 4), _DOT, tone, tone, opacity=0.5)
         if row.mean is not None:
@@ -110,22 +116,23 @@ def dots(rows: Sequence[Dots], margin: float | None, frame: Frame, title: str) -
         f"{percent(max(row.speedups))}"
         for row in rows
     )
-    return chart.drawn([(row.label, row.value) for row in rows], (title, said))
+    return chart.svg([(row.label, row.value) for row in rows], (title, said))
 
 
-def stacks(rows: Sequence[Stack], frame: Frame, title: str) -> Markup:
+def stacks(rows: Sequence[Stack], title: str) -> Markup:
     """Counts as stacked bars, in the colors of the bands, from the worst to the best."""
+    thin = _STACK / 2 + 1 + _THIN_STACK if any(row.below for row in rows) else 0
+    plot = Frame().plot
+    lines = 2 if any(width_of(row.value) > plot / 2 for row in rows) else 1
+    frame = Frame(round(Frame(0, texts=lines).mark(0) + _STACK / 2 + thin + _BETWEEN), texts=lines)
     canvas = Canvas(frame, len(rows) * frame.step, top=8)
-    has_second = any(one.below for one in rows)
-    drop = frame.drop - (4 if has_second and not frame.is_narrow else 0)
-    for index, one in enumerate(rows):
-        middle = (index + 0.5) * frame.step + drop
-        _stacked(canvas, one.counts, middle, 19)
-        if one.below:
-            _stacked(canvas, one.below, middle + 14, 6, with_counts=False)
-    row_texts(canvas, [(one.label, "" if frame.is_narrow else one.value) for one in rows])
-    said = "; ".join(f"{one.label}: {one.said or _counts(one)}" for one in rows)
-    return canvas.drawn((title, said))
+    for index, row in enumerate(rows):
+        _stacked(canvas, row.counts, frame.mark(index), _STACK)
+        if row.below:
+            _stacked(canvas, row.below, frame.mark(index) + 14, _THIN_STACK, with_counts=False)
+    row_texts(canvas, [(row.label, row.value) for row in rows])
+    said = "; ".join(f"{row.label}: {row.said or _counts(row)}" for row in rows)
+    return canvas.svg((title, said))
 
 
 def stacks_of(variants: Sequence[VariantWorkloads]) -> tuple[Stack, ...]:
@@ -149,17 +156,20 @@ class _RowsChart:
     scale: Scale
 
     @staticmethod
-    def begun(spans: Sequence[Span], rows: int, frame: Frame, backdrop: Backdrop) -> _RowsChart:
+    def empty(
+        spans: Sequence[Span], rows: int, backdrop: Backdrop, frame: Frame | None = None
+    ) -> _RowsChart:
         """The axis, and what the rows are seen against."""
+        frame = frame or Frame()
         canvas = Canvas(frame, rows * frame.step)
         chart = _RowsChart(canvas, Scale(*axis_range(spans), frame.plot))
         axis_above(canvas, chart.scale)
         chart.against(backdrop)
         return chart
 
-    def middle(self, row: int) -> float:
+    def mark(self, row: int) -> float:
         """Where the marks of a row stand."""
-        return (row + 0.5) * self.canvas.frame.step + self.canvas.frame.drop
+        return self.canvas.frame.mark(row)
 
     def against(self, backdrop: Backdrop) -> None:
         """Margin and twin as areas, layouts as dashed lines, the baseline as a line."""
@@ -174,17 +184,17 @@ class _RowsChart:
 
     def whisker(self, row: int, span: Span, tone: Colour, width: float, lower: float = 0) -> None:
         """An interval; dotted where an end is not known."""
-        y = self.middle(row) + lower
+        y = self.mark(row) + lower
         ends = ((self.scale(span.low), y), (self.scale(span.high), y))
         if span.is_finite:
             self.canvas.line(*ends, tone, width, round_ends=True)
         else:
             self.canvas.line(*ends, tone, 1.5, dash="2 4")
 
-    def drawn(self, texts: Sequence[tuple[str, str]], words: tuple[str, str]) -> Markup:
+    def svg(self, texts: Sequence[tuple[str, str]], words: tuple[str, str]) -> Markup:
         """With label and value of each row."""
         row_texts(self.canvas, texts)
-        return self.canvas.drawn(words)
+        return self.canvas.svg(words)
 
     def _area(self, low: float, high: float, color: Colour) -> None:
         start, end = self.scale(low), self.scale(high)
@@ -219,3 +229,115 @@ def _stacked(
             look = Type(12, palette.BAND_TEXTS[rank], "middle", 600)
             canvas.text((start + width / 2, middle), str(count), look)
         start += width
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A text at the middle of its place, in pixels from the lower left."""
+
+    text: str
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class TradeCost:
+    """What stands on the horizontal axis: its title, its value, and whether a point is in front."""
+
+    title: str
+    value: Callable[[TradePoint], float | None]
+    in_front: Callable[[TradePoint], bool]
+
+
+def scatter(points: Sequence[TradePoint], cost: TradeCost, title: str) -> Markup:
+    """Speedup upwards, the cost to the right, both against the baseline; the front is filled."""
+    known = [(point, value) for point in points if (value := cost.value(point)) is not None]
+    frame, height = Frame(left=52, right=24), _SCATTER_HEIGHT
+    canvas = Canvas(frame, height, top=24, bottom=46)
+    across = Scale(*axis_range([Span(value, value, value) for _, value in known]), frame.plot)
+    up = Scale(*axis_range([Span(p.speedup, p.speedup, p.speedup) for p, _ in known]), height)
+    _grid(canvas, across, up, cost.title)
+    places = [(across(value), up(point.speedup)) for point, value in known]
+    wanted = [_texts(point, front=cost.in_front(point)) for point, _ in known]
+    labels = placed(places, wanted, (frame.plot, height))
+    for (point, _), (x, y), label in zip(known, places, labels, strict=True):
+        front = cost.in_front(point)
+        tone = palette.FASTER if front else palette.UNCLEAR
+        inside = palette.FASTER if front else palette.PAPER
+        canvas.dot((x, height - y), 4.7, inside, tone, 2)
+        ink = palette.INK if front else palette.MUTED
+        canvas.text((label.x, height - label.y), label.text, Type(11, ink, "middle"))
+    said = "; ".join(
+        f"{point.number} {point.label}: speed {percent(point.speedup)}, {percent(value)}"
+        for point, value in known
+    )
+    return canvas.svg((title, said))
+
+
+def placed(
+    points: Sequence[tuple[float, float]],
+    texts: Sequence[Sequence[str]],
+    size: tuple[float, float],
+) -> list[Label]:
+    """For each point the first of its texts that fits beside it, or its last one, to the right.
+
+    Nothing covers another label or a point, as far as there is space in the `size` (pixels).
+    """
+    taken: list[Box] = [(x - _RADIUS, y - _RADIUS, x + _RADIUS, y + _RADIUS) for x, y in points]
+    found: dict[int, Label] = {}
+    for place in sorted(range(len(points)), key=lambda one: -len(texts[one])):
+        spots = [spot for text in texts[place] for spot in _spots(points[place], text)]
+        free = (spot for spot in spots if _is_free(_box(spot), taken, size))
+        label = next(free, _spots(points[place], texts[place][-1])[0])
+        taken.append(_box(label))
+        found[place] = label
+    return [found[place] for place in range(len(points))]
+
+
+def _spots(point: tuple[float, float], text: str) -> list[Label]:
+    x, y = point
+    side, above = _RADIUS + 2 + _width(text) / 2, _RADIUS + _LABEL_LINE / 2
+    slant = _width(text) / 2 + 3
+    offsets = (
+        (side, 0), (-side, 0), (0, above), (0, -above),
+        (slant, above), (-slant, above), (slant, -above), (-slant, -above),
+        (side, 1.6 * above), (-side, 1.6 * above), (side, -1.6 * above), (-side, -1.6 * above),
+    )  # fmt: skip
+    return [Label(text, x + dx, y + dy) for dx, dy in offsets]
+
+
+def _width(text: str) -> float:
+    return len(text) * _LABEL_LETTER
+
+
+def _box(label: Label) -> Box:
+    half = _width(label.text) / 2
+    return (label.x - half, label.y - _LABEL_LINE / 2, label.x + half, label.y + _LABEL_LINE / 2)
+
+
+def _is_free(box: Box, taken: Sequence[Box], size: tuple[float, float]) -> bool:
+    left, low, right, high = box
+    if left < 0 or low < 0 or right > size[0] or high > size[1]:
+        return False
+    return all(
+        right <= other[0] or other[2] <= left or high <= other[1] or other[3] <= low
+        for other in taken
+    )
+
+
+def _texts(point: TradePoint, *, front: bool) -> tuple[str, ...]:
+    number = str(point.number)
+    return (point.label, number) if front else (number,)
+
+
+def _grid(canvas: Canvas, across: Scale, up: Scale, title: str) -> None:
+    height, look = canvas.height, Type(12, palette.MUTED, "middle")
+    for x, said in across.ticks(5):
+        canvas.line((x, 0), (x, height), palette.GRID)
+        canvas.text((x, height + 14), said, look, kind="tick")
+    canvas.text((across.pixels / 2, height + 34), title, look, kind="tick")
+    for y, said in up.ticks(8):
+        canvas.line((0, height - y), (across.pixels, height - y), palette.GRID)
+        canvas.text((-6, height - y), said, Type(12, palette.MUTED, "end"), kind="tick")
+    start = -canvas.frame.left + 4
+    canvas.text((start, -14), "speedup", Type(12, palette.MUTED), kind="tick")

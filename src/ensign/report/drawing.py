@@ -1,7 +1,7 @@
 """What all charts share: frames, marks, axes, and the inline SVG that they are drawn as.
 
-Geometry is fixed here rather than fitted to text, because the reader's fonts are not known.
-Nothing needs a browser.
+Geometry is fixed here rather than fitted to text, because the reader's fonts are not known. Each
+chart is drawn once, as wide as a phone; the page scales it. Nothing needs a browser.
 """
 
 from __future__ import annotations
@@ -17,65 +17,40 @@ from ensign.report import palette
 from ensign.report.palette import Colour
 from ensign.report.plot import round_ticks, shortened
 
-WIDE = 760
-NARROW = 344
+WIDTH = 400  # a phone's: letters are as large there as they are drawn, and larger elsewhere
 _FONT = "system-ui, sans-serif"
 LETTER = 7.4
-_LONGEST = 34
 _TICK_HALF = 24
 _ZERO, _MINUS = 1e-12, "\N{MINUS SIGN}"
-_MOST_NARROW = 27
-_NAME_PIXELS = 196
 _VALUE_LETTER, _GAP, _OTHER_FONT = 6.8, 8, 0.88
 _TICK_LETTER, _BASELINE, _USUAL_WEIGHT = 6.6, 0.35, 400
+_TEXT_MIDDLE, _TEXT_LINE, _MARK_BELOW = 11, 15, 17
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Where things are: total width, space for names and values beside the plot, row height.
+    """Space in pixels: the height of a row, and what is kept free at both sides of the plot.
 
-    A narrow frame has name and value above each row instead of beside it. Marks stand so much
-    `lower` than the middle of their row.
+    Name and value of a row stand above its marks, in so many lines of `texts`.
     """
 
-    width: int
-    left: int
-    right: int
-    step: int
-    lower: int = 0
+    step: int = 40
+    left: int = 14
+    right: int = 14
+    texts: int = 1
 
     @property
     def plot(self) -> int:
-        """Width of the plotting area in pixels."""
-        return self.width - self.left - self.right
+        """Width of the plotting area."""
+        return WIDTH - self.left - self.right
 
-    @property
-    def is_narrow(self) -> bool:
-        """Whether names and values stand above the rows."""
-        return self.width <= NARROW
+    def mark(self, row: int) -> float:
+        """Where the marks of a row stand."""
+        return self.text(row, self.texts - 1) + _MARK_BELOW
 
-    @property
-    def drop(self) -> int:
-        """How far marks stand below the middle of their row, to leave space for the name."""
-        return self.lower + (8 if self.is_narrow else 0)
-
-    def name(self, label: str) -> str:
-        """The label, as long as there is space."""
-        return shortened(label, _MOST_NARROW if self.is_narrow else _LONGEST)
-
-
-NARROW_FRAME = Frame(NARROW, 14, 14, 44)
-
-
-def wide_frame(labels: Sequence[str], right: int = 150) -> Frame:
-    """A frame with space for the longest label at the left."""
-    longest = min(_LONGEST, max(map(len, labels), default=0))
-    return Frame(WIDE, round(longest * LETTER) + 18, right, 27)
-
-
-def space_for(values: Sequence[str]) -> int:
-    """Pixels that the longest of the values takes at the right of a wide frame."""
-    return round(max(map(len, values), default=0) * _VALUE_LETTER) + 14 + _GAP
+    def text(self, row: int, line: int = 0) -> float:
+        """The middle of a line of text of a row."""
+        return row * self.step + _TEXT_MIDDLE + line * _TEXT_LINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,17 +154,16 @@ class Canvas:
             }
         ET.SubElement(self._plot, "text", attributes).text = said
 
-    def drawn(self, words: tuple[str, str]) -> Markup:
+    def svg(self, words: tuple[str, str]) -> Markup:
         """The inline SVG; `words` are title and description, for those who do not see it."""
         title, description = words
         svg = ET.Element(
             "svg",
             {
-                "viewBox": f"0 0 {self.frame.width} {_number(self._whole_height)}",
+                "viewBox": f"0 0 {WIDTH} {_number(self._whole_height)}",
                 "role": "img",
                 "aria-label": title,
                 "font-family": _FONT,
-                "style": f"max-width:{self.frame.width}px",
             },
         )
         ET.SubElement(svg, "title").text = title
@@ -252,21 +226,25 @@ def _overlap(ticks: Sequence[tuple[float, str]]) -> bool:
 
 
 def row_texts(canvas: Canvas, rows: Sequence[tuple[str, str]]) -> None:
-    """Label and value of each row, where the frame has them: beside the rows, or above them.
+    """Name and value above the marks of each row; values that are too long on a line of their own.
 
-    Above a row they cross the lines of the plot, so they have a rim of paper there.
+    They cross the lines of the plot, so they have a rim of paper.
     """
     frame = canvas.frame
-    longest = max((len(value) for _, value in rows), default=0)
-    space = min(_NAME_PIXELS, (frame.plot - longest * _VALUE_LETTER - _GAP) * _OTHER_FONT)
-    for index, (label, value) in enumerate(rows):
-        y = (index + 0.5) * frame.step - (11 if frame.is_narrow else 0)
-        shown = frame.name(label)
-        if frame.is_narrow:
-            shown = shortened(shown, int(space / LETTER))
-        left = Type(13, palette.INK, "start" if frame.is_narrow else "end")
-        right = Type(12, palette.MUTED, "end" if frame.is_narrow else "start")
-        places = (0, frame.plot) if frame.is_narrow else (-12, frame.plot + 14)
-        for x, said, look in zip(places, (shown, value), (left, right), strict=True):
-            if said:
-                canvas.text((x, y), said, look, rim=frame.is_narrow)
+    longest = max((width_of(value) for _, value in rows), default=0.0)
+    space = frame.plot if frame.texts > 1 else frame.plot - longest - _GAP
+    for row, (label, value) in enumerate(rows):
+        name = shortened(label, int(space * _OTHER_FONT / LETTER))
+        canvas.text((0, frame.text(row)), name, Type(13, palette.INK), rim=True)
+        if not value:
+            continue
+        if frame.texts > 1:
+            canvas.text((0, frame.text(row, 1)), value, Type(12, palette.MUTED), rim=True)
+        else:
+            look = Type(12, palette.MUTED, "end")
+            canvas.text((frame.plot, frame.text(row)), value, look, rim=True)
+
+
+def width_of(value: str) -> float:
+    """Pixels that a value beside a name may take."""
+    return len(value) * _VALUE_LETTER

@@ -1,8 +1,9 @@
-"""The figures of a study's page: each chart for a wide and for a narrow page."""
+"""The figures of a study's page: charts with their captions, and the heat map."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from bisect import bisect_left
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
@@ -10,35 +11,28 @@ from ensign.model.comparisons import Direction
 from ensign.model.results import Result, VariantLayouts, WorkloadComparison
 from ensign.model.units import speedup
 from ensign.report import charts, figures
-from ensign.report.charts import Backdrop, Dots, Stack
-from ensign.report.drawing import NARROW_FRAME, Frame, space_for, wide_frame
+from ensign.report.charts import Backdrop, Dots, Stack, TradeCost
 from ensign.report.effects import EffectsView
-from ensign.report.fresh_links import sd_percent
-from ensign.report.scatter import NARROW_FRAME as NARROW_SCATTER
-from ensign.report.scatter import WIDE_FRAME as WIDE_SCATTER
-from ensign.report.scatter import TradeCost, scatter
+from ensign.report.layouts import sd_percent
 from ensign.report.trade import Trade
 from ensign.report.view import ResultView, Row, VariantWorkloads
-from ensign.report.words import Span, clean, plain_share
+from ensign.report.words import Span, clean, plain_share, signed
 from ensign.stats.winner import barred
 
 _MOST_BLOCK_CHARTS = 7
-_STACK_STEP, _NARROW_STACK_STEP, _DOTS_STEP = 32, 52, 36
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """The same chart for a wide and for a narrow page."""
-
-    wide: Markup
-    narrow: Markup
+_EDGES = (-0.10, -0.05, 0.0, 0.05, 0.10, 0.20)
+_MEANINGS = (
+    "slower by 10 % or more", "slower by 5 to 10 %", "slower by up to 5 %",
+    "faster by up to 5 %", "faster by 5 to 10 %", "faster by 10 to 20 %", "faster by more",
+)  # fmt: skip
+UNCLEAR = "unclear"
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A chart with the sentences that stand below it."""
 
-    chart: Pair
+    chart: Markup
     caption: str
 
 
@@ -70,14 +64,7 @@ def suite_figure(result: Result, view: ResultView) -> Figure | None:
         said.append("Between the dashed lines another relink of the baseline alone would lie.")
     if not view.all_bounded:
         said.append("Dotted: too few executions for an interval.")
-    wide = wide_frame([row.label for row in view.suite])
-    return Figure(
-        Pair(
-            charts.bars(view.suite, backdrop, wide, title),
-            charts.bars(view.suite, backdrop, NARROW_FRAME, title),
-        ),
-        " ".join(said),
-    )
+    return Figure(charts.bars(view.suite, backdrop, title), " ".join(said))
 
 
 def dots_figure(result: Result, view: ResultView) -> Figure | None:
@@ -102,16 +89,7 @@ def dots_figure(result: Result, view: ResultView) -> Figure | None:
         "What a round did to all variants is taken out as far as the others show it, so dots have "
         "some of the others' spread in them."
     )
-    wide = wide_frame([row.label for row in shown], right=space_for([row.value for row in shown]))
-    wide = replace(wide, step=_DOTS_STEP)
-    narrow = replace(NARROW_FRAME, step=_NARROW_STACK_STEP)
-    return Figure(
-        Pair(
-            charts.dots(shown, result.margin, wide, title),
-            charts.dots(shown, result.margin, narrow, title),
-        ),
-        caption,
-    )
+    return Figure(charts.dots(shown, result.margin, title), caption)
 
 
 def _dots(found: VariantLayouts, row: Row | None) -> Dots:
@@ -124,13 +102,12 @@ def _dots(found: VariantLayouts, row: Row | None) -> Dots:
     )
 
 
-def bands_figure(view: ResultView) -> Pair | None:
+def bands_chart(view: ResultView) -> Markup | None:
     """How many workloads of each build fall into each band of change."""
     stacks = charts.stacks_of([variant for variant in view.variants if variant.bands])
     if not stacks:
         return None
-    title = "Number of workloads in each band of estimated speedup"
-    return _stacked(stacks, title, (_STACK_STEP, _NARROW_STACK_STEP))
+    return charts.stacks(stacks, "Number of workloads in each band of estimated speedup")
 
 
 def user_figure(result: Result, view: ResultView) -> Figure | None:
@@ -152,22 +129,18 @@ def user_figure(result: Result, view: ResultView) -> Figure | None:
         "the rest the kernel's (mean over the workloads). A compiler changes the user time alone."
     )
     title = f"Kernel and user time of {best.label}, percent of its CPU time by workload"
-    return Figure(_stacked([_split(compared) for compared in pairs], title, (27, 44)), caption)
+    return Figure(charts.stacks([_split(compared) for compared in pairs], title), caption)
 
 
-def effects_figure(effects: EffectsView | None, margin: float | None) -> Pair | None:
+def effects_chart(effects: EffectsView | None, margin: float | None) -> Markup | None:
     """The main effects on one axis."""
     if effects is None:
         return None
     title = "What each change is worth, over all its matched pairs"
-    wide = wide_frame([row.label for row in effects.rows])
-    return Pair(
-        charts.intervals(effects.rows, margin, wide, title),
-        charts.intervals(effects.rows, margin, NARROW_FRAME, title),
-    )
+    return charts.intervals(effects.rows, margin, title)
 
 
-def trade_figures(trade: Trade | None) -> tuple[Pair, ...]:
+def trade_charts(trade: Trade | None) -> tuple[Markup, ...]:
     """Speed against size, and against build time, where these are known."""
     if trade is None:
         return ()
@@ -176,10 +149,7 @@ def trade_figures(trade: Trade | None) -> tuple[Pair, ...]:
         TradeCost("time of the build", lambda one: one.time_change, lambda one: one.on_time_front),
     )
     return tuple(
-        Pair(
-            scatter(trade.points, cost, WIDE_SCATTER, f"Speed against the {cost.title}"),
-            scatter(trade.points, cost, NARROW_SCATTER, f"Speed against the {cost.title}"),
-        )
+        charts.scatter(trade.points, cost, f"Speed against the {cost.title}")
         for cost in costs
         if any(cost.value(point) is not None for point in trade.points)
     )
@@ -196,7 +166,7 @@ def blocks(result: Result, view: ResultView) -> list[Block]:
         title = f"Speedup of {variant.label} by workload"
         chart = None
         if index < _MOST_BLOCK_CHARTS:
-            chart = charts.intervals(rows, result.margin, NARROW_FRAME, title)
+            chart = charts.intervals(rows, result.margin, title)
         found.append(Block(variant, chart, is_open=index == 0))
     return found
 
@@ -208,9 +178,58 @@ def _split(compared: WorkloadComparison) -> Stack:
     return Stack(clean(compared.workload), said, (0, 100 - user, 0, 0, user, 0), said=said)
 
 
-def _stacked(stacks: list[Stack] | tuple[Stack, ...], title: str, steps: tuple[int, int]) -> Pair:
-    space = space_for([one.value for one in stacks])
-    wide = wide_frame([one.label for one in stacks], right=space)
-    wide = Frame(wide.width, wide.left, wide.right, steps[0])
-    narrow = Frame(NARROW_FRAME.width, NARROW_FRAME.left, NARROW_FRAME.right, steps[1])
-    return Pair(charts.stacks(stacks, wide, title), charts.stacks(stacks, narrow, title))
+@dataclass(frozen=True, slots=True)
+class HeatCell:
+    """`tone` is `unclear`, or a rank from 0 (much slower) to 6; `said` stands on hover."""
+
+    tone: str
+    text: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeatRow:
+    """One workload, a cell for each build; None where it was not measured."""
+
+    workload: str
+    cells: tuple[HeatCell | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """Builds from the fastest to the slowest, without the twin; workloads in the study's order."""
+
+    builds: tuple[str, ...]
+    rows: tuple[HeatRow, ...]
+
+    @property
+    def legend(self) -> tuple[tuple[str, str], ...]:
+        """Tone and what it means."""
+        return tuple((str(rank), text) for rank, text in enumerate(_MEANINGS))
+
+
+def heat_map(view: ResultView) -> HeatMap | None:
+    """None without workloads; one alone is the suite itself, and has no map either."""
+    variants = [variant for variant in view.variants if not variant.is_twin]
+    workloads = dict.fromkeys(compared.row.label for one in variants for compared in one.rows)
+    if len(workloads) < 2:  # noqa: PLR2004
+        return None
+    cells = [
+        {compared.row.label: _cell(one, compared.row) for compared in one.rows} for one in variants
+    ]
+    return HeatMap(
+        tuple(one.label for one in variants),
+        tuple(
+            HeatRow(workload, tuple(column.get(workload) for column in cells))
+            for workload in workloads
+        ),
+    )
+
+
+def _cell(variant: VariantWorkloads, row: Row) -> HeatCell:
+    said = f"{row.label}, {variant.label}: {row.speedup} ({row.interval})"
+    if row.direction is Direction.UNCLEAR:
+        return HeatCell(UNCLEAR, "", said)
+    point = row.span.point
+    digits = 0 if abs(point) >= 0.0995 else 1  # noqa: PLR2004  # four characters fit
+    return HeatCell(str(bisect_left(_EDGES, point)), signed(point, digits), said)

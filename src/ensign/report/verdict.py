@@ -10,14 +10,17 @@ from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import Result, SuiteComparison, WorkloadComparison
 from ensign.model.trials import Metric
-from ensign.model.units import pluralize
+from ensign.model.units import pluralize, speedup
 from ensign.report import words
 from ensign.report.both_metrics import both_said, why_they_disagree
 from ensign.report.confirmation import confirmation_text, pending_text
-from ensign.report.fresh_links import fresh_sentence, wide_spreads
-from ensign.report.layouts import beside_spread, speaks_of_binaries
-from ensign.report.robust import none_robust, robust_details
-from ensign.report.words import clean, listed, plain_share, span_of
+from ensign.report.layouts import (
+    beside_spread,
+    fresh_sentence,
+    speaks_of_binaries,
+    wide_spreads,
+)
+from ensign.report.words import clean, listed, percent, plain_share, span_of
 from ensign.stats.winner import able, barred, shown_faster, winner
 
 _MOST_NAMED = 5
@@ -293,3 +296,55 @@ def _study_caveats(result: Result, unfit: Collection[str]) -> list[str]:
         if is_twin and compared.comparison.direction is not Direction.UNCLEAR:
             found.append(twin_sentence(compared.comparison, result.margin))
     return found
+
+
+_ROBUST_ODDS = "about one fresh link in 20 is slower"
+_UNKNOWN_WORST = "not known"
+
+
+def robust_details(
+    best: SuiteComparison, faster: Sequence[SuiteComparison], result: Result
+) -> tuple[str, ...]:
+    """Why this one of those that are `faster` was chosen; nothing where the mean decides."""
+    if result.prefer == "mean":
+        return ()
+    baseline, variant = clean(result.baseline), best.comparison.variant
+    why = (
+        f"Robust: its worst layout is {_worst(variant, result)} than the mean of {baseline} "
+        f"({_ROBUST_ODDS}); the worst of {baseline} itself is {_worst(result.baseline, result)}."
+    )
+    passed = [each.comparison for each in faster if each.comparison.ratio < best.comparison.ratio]
+    if not passed:
+        return (why,)
+    names = listed(tuple(each.variant for each in passed))
+    worst = listed(tuple(_worst(each.variant, result) for each in passed))
+    is_, its = ("is", "its") if len(passed) == 1 else ("are", "their")
+    return why, f"On average {names} {is_} faster still, but at {its} worst {worst}."
+
+
+def none_robust(faster: Sequence[SuiteComparison], result: Result) -> str:
+    """Why none of those that are shown to be faster wins; empty where none could be chosen."""
+    if result.prefer == "mean" or not faster:
+        return ""
+    baseline, first = clean(result.baseline), faster[0].comparison.variant
+    own, worst = _worst(result.baseline, result), _worst(first, result)
+    if own == _UNKNOWN_WORST:
+        return f"No winner: how far links of {baseline} differ is not known, so none is robust."
+    if worst == _UNKNOWN_WORST:
+        return (
+            f"No winner: {clean(first)} is faster on average, but was raced as one binary: its "
+            "worst layout is not known."
+        )
+    return (
+        f"No winner: {clean(first)} is faster on average, but its worst layout is {worst} than "
+        f"the mean of {baseline}, whose own worst is {own}."
+    )
+
+
+def _worst(variant: str, result: Result) -> str:
+    """`2.1 % faster`, `0.4 % slower`."""
+    ratio = None if result.layouts is None else result.layouts.worst_of(variant)
+    if ratio is None:
+        return _UNKNOWN_WORST
+    amount = percent(abs(speedup(ratio))).removeprefix("+")
+    return f"{amount} {'slower' if ratio > 1 else 'faster'}"

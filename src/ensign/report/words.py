@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ensign.model.comparisons import Comparison, Direction, Size
+from ensign.model.executed_files import WhatRan
 from ensign.model.quoting import visible
 from ensign.model.trials import Metric, Mode
 from ensign.model.units import pluralize, speedup
@@ -279,3 +281,22 @@ def _ends(span: Span) -> tuple[str, ...]:
 
 def _in_times(span: Span) -> bool:
     return span.is_finite and 1 + span.point >= _TIMES_FROM
+
+
+def owner_of(file: WhatRan) -> str:
+    """Whose a file is, and whether all variants that ran it had the same one."""
+    owner = "built" if file.built else "of the machine"
+    many = pluralize(len(file.variants), "variant")
+    if file.same:
+        return f"{owner}, the same for {many}"
+    return f"{owner}, not the same for all of {many}"
+
+
+def executed_files(files: Sequence[WhatRan]) -> str:
+    """In one sentence; empty where nothing was followed."""
+    built = [each.path for each in files if each.built]
+    if not files:
+        return ""
+    own = ", ".join(built) or "nothing that was built"
+    machine = len(files) - len(built)
+    return f"What ran: {own}; and {pluralize(machine, 'file')} of the machine"
