@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ensign.experiment.cpu_plan import cpus_of_study
 from ensign.experiment.loop import trial_seed
+from ensign.experiment.machine import cpus_of_study
 from ensign.experiment.ports import Ports
 from ensign.experiment.study.prepare import built_programs, open_study
 from ensign.experiment.study.variants import VariantSet, race_request

@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-from ensign.experiment.study.layout_samples import SampleReader
+from ensign.experiment.study.sensitivity import SampleReader
 from ensign.meter.client import LocalMeter, find_meter
 from ensign.meter.racing import race
 from ensign.meter.requests import ProcessSpec, RaceRequest, VariantSpec

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ensign.experiment.compare.pilot import CommandPilot, PilotRun
-from ensign.experiment.cpu_plan import CpuPlan
-from ensign.experiment.study.baseline_pilot import BaselinePilot, Decided, decided
+from ensign.experiment.machine import CpuPlan
+from ensign.experiment.study.pilots import BaselinePilot, Decided, decided
 from ensign.experiment.study.round_plan import RoundPlan
 from ensign.experiment.study.variants import mode_of
 from ensign.model.study import Study

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ensign.experiment.interim import SoFar
 from ensign.experiment.judge import judge
+from ensign.experiment.loop import SoFar
 from ensign.experiment.record import Record
 from ensign.meter.client import Json
 from ensign.meter.records import TrialPlace, trials

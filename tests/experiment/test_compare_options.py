@@ -13,7 +13,7 @@ from ensign.experiment.compare.plan import (
     with_memory,
 )
 from ensign.experiment.compare.variants import variant_specs
-from ensign.experiment.cpu_plan import CpuPlan
+from ensign.experiment.machine import CpuPlan
 from ensign.meter.requests import Load
 from ensign.model.errors import InputError
 from ensign.model.experiment import Experiment

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ensign.builders.training import TrainingRun
-from ensign.experiment.cpu_plan import CpuPlan
+from ensign.experiment.machine import CpuPlan
 from ensign.experiment.study.budget import Demand, WorkloadPilot, fitted
 from ensign.experiment.study.record import commands_of
 from ensign.experiment.study.run import suite_facts, suite_findings

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ensign.experiment.compare.environments import in_environments
 from ensign.experiment.compare.options import Options, command_variants
 from ensign.experiment.compare.tracing import environment_files
-from ensign.experiment.environment.system import system_of
+from ensign.experiment.environments import in_environments, system_of
 from ensign.experiment.ports import Ports
 from ensign.host.root_directory import RootDirectory
 from ensign.model.errors import InputError

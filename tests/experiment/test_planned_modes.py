@@ -1,6 +1,6 @@
 import pytest
 
-from ensign.experiment.cpu_plan import CpuPlan
+from ensign.experiment.machine import CpuPlan
 from ensign.experiment.study.forecast import planned_mode
 from ensign.experiment.study.variants import VariantSet, mode_of
 from ensign.model.study import Study

@@ -10,7 +10,7 @@ from statistics import median
 import pytest
 
 from ensign.builders.build_results import BuildResult
-from ensign.experiment.cpu_plan import CpuPlan
+from ensign.experiment.machine import CpuPlan
 from ensign.experiment.study.plan_store import PlanContext, piloted
 from ensign.experiment.study.relink_count import (
     RelinkCount,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ensign.experiment.study.request_problems import place_in_study, require_requests, study_problem
+from ensign.experiment.study.prepare import place_in_study, require_requests, study_problem
 from ensign.experiment.study_file import parse_study
 from ensign.meter.racing import RequestProblem
 from ensign.model.errors import StudyError

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ensign.experiment.compare.options import Options
-from ensign.experiment.revision_study import CheckedOut, study_text
+from ensign.experiment.revisions import CheckedOut, study_text
 from ensign.experiment.study_file import StudyFile, parse_study
 from ensign.model.errors import InputError
 from ensign.model.trials import Metric, Mode

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ensign.experiment.compare.options import Options, command_variants
-from ensign.experiment.compare.same_program import (
+from ensign.experiment.compare.tracing import (
     SamePrograms,
     content_of,
     may_be_same,

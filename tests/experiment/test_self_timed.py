@@ -20,8 +20,8 @@ from ensign.experiment.compare.self_timed import (
 from ensign.experiment.compare.tracing import Traces
 from ensign.experiment.compare.variants import beside_a_sleeper, variant_specs
 from ensign.experiment.compare.workloads import PlannedWorkloads
-from ensign.experiment.cpu_plan import CpuPlan
-from ensign.experiment.study.baseline_pilot import BaselinePilot
+from ensign.experiment.machine import CpuPlan
+from ensign.experiment.study.pilots import BaselinePilot
 from ensign.experiment.study.round_plan import RoundPlan
 from ensign.experiment.study.self_timed import shown_again, shown_by_the_race
 from ensign.experiment.study.variants import VariantSet

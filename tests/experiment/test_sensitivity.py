@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ensign.experiment.cpu_plan import CpuPlan
+from ensign.experiment.machine import CpuPlan
 from ensign.experiment.study.sensitivity import sensitivity_findings
 from ensign.experiment.study.variants import VariantSet
 from ensign.model.study import Study

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ensign.experiment.cpu_plan import CpuPlan
-from ensign.experiment.study.layouts import rotating
+from ensign.experiment.machine import CpuPlan
+from ensign.experiment.study.layouts import layouts_spread, rotating, way_out
 from ensign.experiment.study.plan_store import PlanContext, fixed_plan
 from ensign.experiment.study.rounds import RaceContext, race_plan
-from ensign.experiment.study.spread import layouts_spread, way_out
 from ensign.experiment.study.variants import VariantSet
 from ensign.experiment.study_file import parse_study
 from ensign.model.findings import Finding, Severity

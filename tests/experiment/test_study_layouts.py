@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ensign.experiment.cpu_plan import CpuPlan
+from ensign.experiment.machine import CpuPlan
 from ensign.experiment.record import Record
 from ensign.experiment.study.budget import SPREAD_EXECUTIONS, Demand, WorkloadPilot
 from ensign.experiment.study.layouts import rotating, spread_race

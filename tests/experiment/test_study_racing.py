@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from ensign.experiment.cpu_plan import CpuPlan
 from ensign.experiment.loop import order_of, trial_seed
+from ensign.experiment.machine import CpuPlan
 from ensign.experiment.study.budget import Demand, WorkloadPilot, fitted
+from ensign.experiment.study.pilots import pilot
 from ensign.experiment.study.plan_store import PlanContext, fixed_plan, plan_key
 from ensign.experiment.study.round_plan import RoundPlan, RoundProgress
 from ensign.experiment.study.rounds import RaceContext, race_plan
-from ensign.experiment.study.single_trials import pilot
 from ensign.experiment.study.variants import VariantSet, race_request
 from ensign.meter.requests import Load
 from ensign.model.errors import InputError

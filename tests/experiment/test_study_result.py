@@ -6,9 +6,8 @@ import pytest
 
 from ensign.experiment.judge import trial_findings
 from ensign.experiment.record import Record, read_record, write_record
-from ensign.experiment.study.longer_slices import with_longer_slices
 from ensign.experiment.study.result import study_result
-from ensign.experiment.study.round_plan import RoundPlan
+from ensign.experiment.study.round_plan import RoundPlan, with_longer_slices
 from ensign.meter.records import TrialPlace, trials
 from ensign.model.builds import BuildFacts, BuildStatus
 from ensign.model.comparisons import Direction

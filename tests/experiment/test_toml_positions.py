@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ensign.experiment.toml_positions import find_positions
+from ensign.experiment.study_file import find_positions
 
 TEXT = """\
 top = 1

@@ -15,13 +15,12 @@ from ensign.builders.recorder import compile_commands, read_calls
 from ensign.builders.sandboxes import Sandbox
 from ensign.builders.stage_facts import reader
 from ensign.builders.systems import introspection
-from ensign.experiment.compare.bundle import read_bundled
 from ensign.experiment.compare.drive_file import read_drive
-from ensign.experiment.environment.system import system_of
+from ensign.experiment.compare.result import read_bundled
+from ensign.experiment.environments import system_of
 from ensign.experiment.record import read_record
-from ensign.experiment.study_file import parse_study
+from ensign.experiment.study_file import find_positions, parse_study
 from ensign.experiment.suites import list_tests
-from ensign.experiment.toml_positions import find_positions
 from ensign.host.cpu_times import read_activity
 from ensign.host.entry import read_meta
 from ensign.host.json_text import read_json

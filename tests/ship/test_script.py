@@ -17,7 +17,7 @@ from builders.test_profiles import PlainTrainer, study
 from ensign.builders.build import build_variants
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.training import TrainingRun
-from ensign.experiment.cpu_plan import CpuPlan
+from ensign.experiment.machine import CpuPlan
 from ensign.experiment.study.variants import VariantSet, training_request
 from ensign.experiment.study_file import parse_study
 from ensign.meter.documents import race_json

@@ -9,12 +9,12 @@ from ensign.cli.experiment import carry_out
 from ensign.cli.machine_lock import machine_lock
 from ensign.cli.outputs import FailOn, Outputs
 from ensign.cli.progress import CompareProgress, StatusLine
-from ensign.experiment.compare.confinement import confined_commands
-from ensign.experiment.compare.environments import OPTION, in_environments
 from ensign.experiment.compare.options import Options, command_variants
 from ensign.experiment.compare.pilot import require_readable
 from ensign.experiment.compare.run import CompareSteps
 from ensign.experiment.compare.workloads import PLACE
+from ensign.experiment.confinement import confined_commands
+from ensign.experiment.environments import OPTION, in_environments
 from ensign.experiment.ports import Ports
 from ensign.host.files import check_writable
 from ensign.model.errors import InputError

@@ -13,15 +13,14 @@ from ensign.cli.outputs import FailOn, Outputs
 from ensign.cli.progress import StatusLine
 from ensign.cli.study_run import study_progress
 from ensign.experiment.compare.options import Options
+from ensign.experiment.confinement import confined_ports
 from ensign.experiment.ports import Ports
 from ensign.experiment.record import read_record
-from ensign.experiment.revision_study import duration_text
-from ensign.experiment.revisions import revision_study
+from ensign.experiment.revisions import duration_text, revision_study
 from ensign.experiment.steps import ExperimentOutcome
 from ensign.experiment.study.phase import StudyContext
 from ensign.experiment.study.prepare import open_cache
 from ensign.experiment.study.run import StudySteps, folder_of, stored_result
-from ensign.experiment.study.study_confinement import confined_ports
 from ensign.experiment.study_file import LimitOptions
 from ensign.host.files import check_writable
 from ensign.model.errors import BudgetTooShort, InputError, Interrupted

@@ -11,13 +11,12 @@ from ensign.cli.experiment import carry_out, show
 from ensign.cli.output import complain, say, write
 from ensign.cli.outputs import FailOn, Outputs
 from ensign.cli.progress import BuildProgress, RoundsProgress, StatusLine, screen_of
+from ensign.experiment.confinement import confined_ports
 from ensign.experiment.ports import Ports
 from ensign.experiment.study.forecast import expectation
-from ensign.experiment.study.phase import StudyContext
+from ensign.experiment.study.phase import ProgressCallbacks, StudyContext
 from ensign.experiment.study.prepare import open_cache, open_study
-from ensign.experiment.study.progress import ProgressCallbacks
 from ensign.experiment.study.run import StudySteps, folder_of
-from ensign.experiment.study.study_confinement import confined_ports
 from ensign.experiment.study_file import LimitOptions
 from ensign.host.files import check_writable, write_atomically
 from ensign.host.race_lock import RaceLock

@@ -34,6 +34,6 @@ def workloads(
 
     Exit status: 0, 2 where LIST is no such list.
     """
-    from ensign.experiment.project_tests import project_workloads  # noqa: PLC0415  # pydantic loads
+    from ensign.experiment.suites import project_workloads  # noqa: PLC0415  # pydantic loads
 
     say(project_workloads(listed, source, artifact))

@@ -17,15 +17,21 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from ensign.builders.sandbox_mounts import paths_in
+from ensign.builders.sandbox_mounts import RESULTS, given_env, paths_in, sandbox_paths, tree_limits
+from ensign.experiment.ports import Ports
+from ensign.experiment.study_file import StudyFile
+from ensign.host.cache import cache_folder
 from ensign.host.confined_view import ConfinementRequest
 from ensign.host.confinement import Bind
-from ensign.host.confinement_probe import NOBODY, Confinement
+from ensign.host.confinement_probe import NOBODY, Confinement, probe_confinement
 from ensign.host.foreign_files import HostileFileError, hand_over, read_foreign
 from ensign.host.processes import ProcessLimits
 from ensign.host.root_directory import METER_INSIDE, ROOT_PATH
 from ensign.host.temporary import TEMPORARY_NAME, temporary_folder
-from ensign.meter.client import AsItIs, Json, Placed, Surroundings
+from ensign.meter.client import AsItIs, Json, Placed, Surroundings, find_meter
+from ensign.model.errors import InputError
+from ensign.model.study_sandbox import SandboxSection
+from ensign.model.units import parse_size_bytes
 
 WORK = "/tmp/work"  # noqa: S108  # of the sandbox alone
 _TMP = "{tmp}"
@@ -357,3 +363,57 @@ class StudySurroundings:
             place = Sandboxed(self._known, self._env, self._rules)
         with place.placed(meter, request) as placed:
             yield placed
+
+
+def confined_commands(ports: Ports, asked: str = "--confine") -> Ports:
+    """Ports whose commands run in a sandbox. InputError where none works here.
+
+    `asked` is the option that is it.
+    """
+    confinement = probe_confinement(ports.processes(), ports.env, find_meter())
+    if not confinement.works:
+        remedy = f"; {confinement.remedy}" if confinement.remedy else ""
+        raise InputError(f"{asked} is not possible: {confinement.reason}{remedy}")
+    usual = SandboxSection()
+    rules = ProgramRules(
+        cwd=Path.cwd(),
+        limits=tree_limits(usual),
+        tmp_bytes=parse_size_bytes(usual.disk),
+    )
+    return ports.raced_in(Sandboxed(confinement, ports.env, rules), confinement.said)
+
+
+def confined_ports(file: StudyFile, ports: Ports) -> Ports:
+    """Ports whose races take place in the study's confinement, if it wants any and one works here.
+
+    InputError where what is named in `sandbox` is not there.
+    """
+    sandbox, folder = file.study.sandbox, file.folder
+    if not sandbox.confined or ports.commands is not None:
+        return ports
+    rules = ProgramRules(
+        env=given_env(sandbox, ports.env),
+        read=(*_whole(folder, ports), *sandbox_paths(sandbox.read, folder, "read")),
+        write=sandbox_paths(sandbox.write, folder, "write"),
+        hidden=(cache_folder(ports.env), folder / RESULTS),
+        network=sandbox.network,
+        limits=tree_limits(sandbox),
+        tmp_bytes=parse_size_bytes(sandbox.disk),
+    )
+    probe = partial(_probed, ports)
+    return ports.raced_in(StudySurroundings(probe, ports.env, rules))
+
+
+def inherited_library_path(sandbox: SandboxSection, env: Mapping[str, str]) -> str:
+    """Where loaders look after the folders of what was built: the caller's, if it is given."""
+    given = given_env(sandbox, env) if sandbox.confined else env
+    return given.get("LD_LIBRARY_PATH", "")
+
+
+def _probed(ports: Ports) -> Confinement:
+    return probe_confinement(ports.processes(), ports.env, find_meter())
+
+
+def _whole(folder: Path, ports: Ports) -> tuple[Path, ...]:
+    """The study's folder, unless it is a home folder, or above one."""
+    return (folder,) if may_be_shown(folder, ports.env.get("HOME", "")) else ()

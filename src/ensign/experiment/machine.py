@@ -1,9 +1,9 @@
-"""The machine around a race, and what went on there meanwhile."""
+"""The machine of a race: which CPUs who gets, and what went on there meanwhile."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ensign.host.cpu_times import CpuActivity, busy_processes, read_activity, steal_share
 from ensign.host.machine import Machine, read_machine
@@ -13,9 +13,59 @@ from ensign.host.machine_findings import (
     machine_findings,
     steal_findings,
 )
+from ensign.host.topology import allowed_cpus, default_cpus, read_topology
+from ensign.model.errors import InputError
 from ensign.model.finding_kinds.machine import LOAD_AVERAGE
 from ensign.model.findings import Finding
 from ensign.model.results import MachineFacts
+from ensign.model.study_race import Cpus
+
+
+@dataclass(frozen=True, slots=True)
+class CpuPlan:
+    """CPUs of the programs under test, of load generators, and of the meter; empty: any.
+
+    `wide` are those of the programs and of load generators where a program needs several; empty
+    where these are no others.
+    """
+
+    program: tuple[int, ...] = ()
+    load: tuple[int, ...] = ()
+    meter: tuple[int, ...] = ()
+    wide: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+
+    def widened(self) -> CpuPlan:
+        """Those for programs with several busy tasks."""
+        program, load = self.wide
+        return replace(self, program=program or self.program, load=load or self.load)
+
+
+def cpus_of_options(
+    asked: tuple[int, ...] | None, *, servers: bool
+) -> tuple[CpuPlan, tuple[Finding, ...]]:
+    """CPUs for `compare`. InputError where the user asked for some that cannot be had."""
+    allowed = allowed_cpus()
+    if asked is not None and not allowed.issuperset(asked):
+        missing = ", ".join(str(cpu) for cpu in asked if cpu not in allowed)
+        raise InputError(f"--cpus: this machine lets ensign use no CPU {missing}")
+    choice = default_cpus(allowed, read_topology())
+    program = asked or choice.variants
+    free = tuple(sorted(allowed.difference(program)))
+    load = choice.load if asked is None else (free[-1:] or program)
+    meter = choice.meter if asked is None else (free[:1] or program)
+    return CpuPlan(program, load, meter), choice.findings if servers else ()
+
+
+def cpus_of_study(asked: Cpus) -> tuple[CpuPlan, tuple[Finding, ...]]:
+    """CPUs for a study; what its table leaves open comes from the machine."""
+    allowed = allowed_cpus()
+    choice = default_cpus(allowed, read_topology())
+    every = tuple(sorted(allowed))
+    program = tuple(asked.server or choice.variants)
+    load = tuple(asked.load or choice.load)
+    own = asked.server is not None or asked.load is not None
+    wide = (tuple(asked.server or every), tuple(asked.load or every))
+    return CpuPlan(program, load, choice.meter, wide), () if own else choice.findings
 
 
 @dataclass(frozen=True, slots=True)

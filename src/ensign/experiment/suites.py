@@ -1,4 +1,4 @@
-"""Published suites: fetched or read from a folder, listed, and taken into studies."""
+"""Published suites and a project's tests, taken into studies as workloads."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from pathlib import Path, PurePosixPath
 from ensign.experiment.ports import Ports
 from ensign.host.archive_errors import archive_errors
 from ensign.host.cache import Cache
+from ensign.host.json_text import read_json
 from ensign.host.regular_file import open_sized
 from ensign.host.text import read_text
 from ensign.model.errors import InputError
 from ensign.model.listing import Listed
+from ensign.model.quoting import quoted
 from ensign.model.study import Study
 from ensign.model.study_suite import Suite
 from ensign.sources.downloads import Fetcher
 from ensign.sources.wheel import fetch_wheel
+from ensign.workloads.project_tests import project_tests, with_placeholders, workload_tables
 from ensign.workloads.redis_specification.expand import expanded
 from ensign.workloads.redis_specification.listing import listed
 from ensign.workloads.redis_specification.published import FOLDERS, PACKAGE, PINNED, is_test
@@ -114,3 +117,19 @@ def _in_folder(folder: Path) -> Iterator[tuple[str, Source]]:
         raise InputError(f"{folder} has no tests: it needs a folder 'test-suites', or .yml files")
     for file in files:
         yield file.stem, Source(str(file), read_text(file))
+
+
+def project_workloads(path: Path, source: str, artifact: str = "") -> str:
+    """The [[workloads]] of a study file. Nothing of the project is run. InputError with the path.
+
+    `source` is the source folder as it stands in that list, `artifact` the program below it.
+    """
+    try:
+        tests = project_tests(read_json(read_text(path)))
+    except ValueError as error:
+        raise InputError(f"{path}: no JSON: {quoted(str(error))[1:-1]}") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    if not tests:
+        raise InputError(f"{path}: it lists no test")
+    return workload_tables(with_placeholders(tests, source, artifact))

@@ -10,8 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ensign.experiment.environment.named import NamedEnvironments
-from ensign.experiment.environment.system import system_of
+from ensign.experiment.environments import NamedEnvironments, system_of
 from ensign.experiment.ports import Ports
 from ensign.host.bounded_run import Bounded, run_bounded
 from ensign.host.cache import Cache, cache_folder

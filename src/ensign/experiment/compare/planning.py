@@ -19,7 +19,6 @@ from ensign.experiment.compare.pilot import (
     run_unmeasured,
     usage_findings,
 )
-from ensign.experiment.compare.placeholders import for_variant, passing_tmp
 from ensign.experiment.compare.plan import (
     RacePlan,
     budget_too_small,
@@ -31,7 +30,6 @@ from ensign.experiment.compare.plan import (
     require_rest_of_budget,
     with_memory,
 )
-from ensign.experiment.compare.same_program import may_be_same
 from ensign.experiment.compare.self_timed import (
     NOTEWORTHY_NS,
     SelfTimed,
@@ -41,16 +39,18 @@ from ensign.experiment.compare.self_timed import (
     by_the_wall_clock,
     clock_slice_ns,
 )
-from ensign.experiment.compare.tracing import Traces, Tracing
+from ensign.experiment.compare.tracing import Traces, Tracing, may_be_same
 from ensign.experiment.compare.variants import (
     TURNS_BESIDE_A_SLEEPER,
     beside_a_sleeper,
+    for_variant,
+    passing_tmp,
     plain_process,
     program_process,
     variant_specs,
     with_deadline,
 )
-from ensign.experiment.cpu_plan import CpuPlan
+from ensign.experiment.machine import CpuPlan
 from ensign.experiment.metric_and_mode import FEWEST_RUNS, runs_to_look_at
 from ensign.experiment.ports import Ports
 from ensign.experiment.tracing import TraceOptions

@@ -1,22 +1,161 @@
-"""From a finished race of commands to the evidence that is judged. Pure."""
+"""A finished race of commands: what its result follows from, in memory or as one bundle."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
 
+from pydantic import TypeAdapter, ValidationError
+
 from ensign import __version__
-from ensign.experiment.compare.bundle import CompareEvidence
+from ensign.experiment.compare.failures import (
+    FailedCommand,
+    deadline_hint,
+    failed_commands,
+    failure_of,
+)
 from ensign.experiment.compare.options import CommandVariant, Options
 from ensign.experiment.compare.pilot import CommandPilot
 from ensign.experiment.compare.plan import race_ended_early
-from ensign.experiment.compare.race_outcome import FinishedRace
-from ensign.experiment.measurements import SeenRunning, spread_of
-from ensign.experiment.record import Record
+from ensign.experiment.compare.race import RaceOutcome
+from ensign.experiment.compare.workloads import PlannedWorkloads
+from ensign.experiment.exclusions import failure_findings
+from ensign.experiment.figures import FIGURES, figures_of
+from ensign.experiment.judge import judge, result_of_record
+from ensign.experiment.loop import SoFar
+from ensign.experiment.record import Record, SeenRunning, spread_of
+from ensign.host.files import write_atomically
+from ensign.host.json_text import read_json
+from ensign.model.errors import EnsignError, InputError
+from ensign.model.experiment import Experiment
+from ensign.model.finding_kinds.builds import SAME_BYTES
 from ensign.model.finding_kinds.judgment import NO_TWIN
-from ensign.model.results import VariantFacts
-from ensign.model.trials import Trial
+from ensign.model.finding_kinds.race import LONGER_WOULD_TELL
+from ensign.model.findings import Finding
+from ensign.model.results import MachineFacts, Result, VariantFacts
+from ensign.model.trials import Trial, VariantFailure
+from ensign.model.units import duration_option
+from ensign.stats.longer import longer_race
+from ensign.store.bundle import pack
+from ensign.store.trial_file import require_plausible
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRace:
+    """A race that ended, not judged yet.
+
+    `so_far` has who took part, `early` the commands that failed before it, `planned` what was seen
+    of each workload; `withheld` is why nothing may be said, `same` who was not raced because an
+    earlier command is the same program, `confinement` what confined it.
+    """
+
+    experiment: Experiment
+    commands: tuple[CommandVariant, ...]
+    so_far: SoFar
+    planned: PlannedWorkloads
+    outcome: RaceOutcome
+    spent_ns: int
+    machine: MachineFacts
+    machine_findings: tuple[Finding, ...]
+    made_at: str
+    early: tuple[FailedCommand, ...] = ()
+    shared: tuple[Finding, ...] = ()
+    withheld: str = ""
+    same: frozenset[str] = frozenset()
+    confinement: str = ""
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """What was raced; what failed for a deadline that nobody set says how to set one."""
+        return tuple(
+            replace(trial, failures=tuple(self._told(each) for each in trial.failures))
+            if trial.failures
+            else trial
+            for trial in self.outcome.trials
+        )
+
+    @property
+    def error(self) -> EnsignError | None:
+        """What failed, also where some was measured."""
+        late = [each for trial in self.trials for each in trial.failures]
+        failed = (*self.early, *failed_commands(self.commands, late))
+        return self.outcome.error or (failure_of(failed) if failed else None)
+
+    def _told(self, failure: VariantFailure) -> VariantFailure:
+        deadline_ns = self.planned.deadline_ns
+        if failure.code != "deadline" or deadline_ns is None:
+            return failure
+        return replace(failure, text=f"{failure.text}; {deadline_hint(deadline_ns)}")
+
+
+FILE = "comparison.json"
+
+
+@dataclass(frozen=True, slots=True)
+class CompareEvidence:
+    """A race of commands that ended: its rule, what it rests on, and its trials."""
+
+    experiment: Experiment
+    record: Record
+    trials: tuple[Trial, ...]
+    redo: str = ""
+
+    def result(self) -> Result:
+        """Everything that reports and the exit status need. Pure."""
+        record, extra = self.record, {"redo": self.redo}
+        if record.withheld or not self.trials:
+            known = result_of_record(self.experiment, record)
+            failed = failure_findings(record.early, record.raced)
+            return replace(known, findings=(*failed, *known.findings), extra=extra)
+        result = judge(self.experiment, record, self.trials).result
+        longer = () if record.doubt else self._longer(result)
+        findings = (*result.findings, *longer)
+        return replace(result, findings=findings, trials=self.trials, extra=extra)
+
+    def write_bundle(self, path: Path) -> None:
+        """One file that `read_bundled` reads; slices are left out. StorageFailed."""
+        bare = replace(self, trials=tuple(replace(each, slices=()) for each in self.trials))
+        text = json.dumps(_EVIDENCE.dump_python(bare, mode="json"), indent=1, sort_keys=True)
+        figures = json.dumps(figures_of(bare.result()), indent=1, sort_keys=True)
+        members = {FILE: text.encode(), f"{FIGURES}.json": figures.encode()}
+        write_atomically(path.absolute(), pack(FILE, __version__, members))
+
+    def _longer(self, result: Result) -> tuple[Finding, ...]:
+        """What it would take to decide what is open, where nothing else is wrong with it."""
+        same = {each.subject for each in self.record.findings if each.is_a(SAME_BYTES)}
+        each = (one for one in result.comparisons if one.variant not in same)
+        longer = longer_race(each, result.margin)
+        if longer is None or self.record.used_s is None:
+            return ()
+        racing_ns = sum(trial.wall_ns for trial in self.trials)
+        whole_ns = self.record.used_s * 1e9 - racing_ns + longer.times * racing_ns
+        text = (
+            f"to find a difference of {longer.difference * 100:g} % here in 4 of 5 races "
+            f"takes about --budget {duration_option(whole_ns)}"
+        )
+        return (LONGER_WOULD_TELL.found(text),)
+
+
+_EVIDENCE = TypeAdapter(CompareEvidence)
+
+
+def read_bundled(folder: Path) -> CompareEvidence:
+    """What was packed. InputError where it is damaged, or of another version."""
+    path = folder / FILE
+    try:
+        evidence = _EVIDENCE.validate_python(read_json(path.read_bytes()))
+    except (ValidationError, ValueError):
+        raise InputError(f"{FILE} in the bundle is of another version of ensign") from None
+    try:
+        for trial in evidence.trials:
+            require_plausible(trial)
+    except ValueError as error:
+        raise InputError(f"{FILE} in the bundle is no comparison: {error}") from None
+    return evidence
+
 
 _NO_TWIN = "no A/A twin was raced: nothing shows what this measurement can be trusted with"
 

@@ -17,18 +17,15 @@ from ensign.experiment.compare.failures import (
 )
 from ensign.experiment.compare.options import DEFAULT_BUDGET_NS, CommandVariant, Options
 from ensign.experiment.compare.pilot import run_unmeasured
-from ensign.experiment.compare.placeholders import for_variant, lasting_tmp
 from ensign.experiment.compare.plan import RacedWorkloads, budget_ns, experiment_of
 from ensign.experiment.compare.planning import Piloting
 from ensign.experiment.compare.race import RaceLimits, RaceOutcome, race_commands
-from ensign.experiment.compare.race_outcome import FinishedRace
-from ensign.experiment.compare.result import compare_evidence
-from ensign.experiment.compare.variants import setup_process
+from ensign.experiment.compare.result import FinishedRace, compare_evidence
+from ensign.experiment.compare.variants import for_variant, lasting_tmp, setup_process
 from ensign.experiment.compare.workloads import CommandWorkload, PlannedWorkloads, workloads_of
-from ensign.experiment.cpu_plan import CpuPlan, cpus_of_options
 from ensign.experiment.exclusions import same_programs
-from ensign.experiment.interim import SoFar
-from ensign.experiment.machine import MachineState, machine_state
+from ensign.experiment.loop import SoFar
+from ensign.experiment.machine import CpuPlan, MachineState, cpus_of_options, machine_state
 from ensign.experiment.ports import Ports
 from ensign.experiment.steps import ExperimentOutcome
 from ensign.host.signals import restore_signal_handlers

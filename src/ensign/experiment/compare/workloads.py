@@ -13,7 +13,7 @@ from ensign.experiment.compare.pilot import CommandPilot
 from ensign.experiment.compare.planning import FOR_A_MEDIAN, TO_BE_SURE, Planned
 from ensign.experiment.compare.self_timed import withheld_text
 from ensign.experiment.compare.tracing import Traces, raced_findings
-from ensign.experiment.raced_files import loader_name
+from ensign.experiment.traced_files import loader_name
 from ensign.model.errors import InputError
 from ensign.model.finding_kinds.proof import FAST_MATH_START
 from ensign.model.finding_kinds.race import SELF_TIMED

@@ -25,13 +25,13 @@ from ensign.experiment.study.phase import (
     PlannedPhase,
     StudyContext,
     race_phase,
+    race_setup,
     stored_phase,
 )
 from ensign.experiment.study.plan_store import raced_ns, taken_up
 from ensign.experiment.study.prepare import build_programs
-from ensign.experiment.study.race_setup import race_setup
+from ensign.experiment.study.record import require_variants
 from ensign.experiment.study.round_plan import RoundPlan
-from ensign.experiment.study.survivors import require_variants
 from ensign.experiment.study_file import StudyFile
 from ensign.model.finding_kinds.race import (
     CONFIRM_PLAN_KEPT,

@@ -10,7 +10,7 @@ from pathlib import Path
 from ensign.builders.forecast import Outlook, outlook
 from ensign.builders.input_files import missing_inputs
 from ensign.builders.request import BuildRequest
-from ensign.experiment.cpu_plan import cpus_of_study
+from ensign.experiment.machine import cpus_of_study
 from ensign.experiment.ports import Ports
 from ensign.experiment.record import usable_record
 from ensign.experiment.study.budget import exact_rounds
@@ -19,9 +19,9 @@ from ensign.experiment.study.prepare import (
     build_ports,
     compilers_by_line,
     require_commands,
+    require_requests,
     require_source,
 )
-from ensign.experiment.study.request_problems import require_requests
 from ensign.experiment.study.round_plan import RoundPlan
 from ensign.experiment.study.run import folder_of
 from ensign.experiment.study_file import StudyFile

@@ -1,31 +1,32 @@
-"""One phase of a study, exploring or confirming: from its plan to its trials."""
+"""Whom a run tells what happens."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ensign.experiment.machine import MachineState, machine_state
+from ensign.experiment.confinement import inherited_library_path
+from ensign.experiment.machine import MachineState, cpus_of_study, machine_state
 from ensign.experiment.ports import Ports
-from ensign.experiment.raced_files import ExpectedFiles, FileMismatch, compare_files, summarize
 from ensign.experiment.record import STUDY, Record, usable_record, write_record
 from ensign.experiment.study.executed_files import Judged
-from ensign.experiment.study.file_conflicts import Sharing, SharingContext
-from ensign.experiment.study.longer_slices import longer_key
+from ensign.experiment.study.layouts import rotating
+from ensign.experiment.study.plan_store import plan_key
 from ensign.experiment.study.prepare import BuiltPrograms
-from ensign.experiment.study.program_layout import ProgramTree
-from ensign.experiment.study.progress import ProgressCallbacks
-from ensign.experiment.study.race_setup import is_complete
-from ensign.experiment.study.record import close_record, raced_by, started
+from ensign.experiment.study.record import close_record, raced_by, started, with_checks_of
 from ensign.experiment.study.result import study_result
-from ensign.experiment.study.round_plan import RoundPlan, missing_trials
+from ensign.experiment.study.round_plan import RoundPlan, RoundProgress, longer_key, missing_trials
 from ensign.experiment.study.rounds import RaceContext, race_plan, round_findings
 from ensign.experiment.study.self_timed import self_timed_findings, shown_again, shown_by_the_race
 from ensign.experiment.study.sensitivity import sensitivity_findings
-from ensign.experiment.study.tracing import judged_by_run
-from ensign.experiment.study.variants import VariantSet
+from ensign.experiment.study.tracing import Sharing, SharingContext, judged_by_run
+from ensign.experiment.study.variants import ProgramTree, VariantSet
+from ensign.experiment.study_file import StudyFile
+from ensign.experiment.traced_files import ExpectedFiles, FileMismatch, compare_files, summarize
 from ensign.experiment.tracing import Identities
 from ensign.host.cache import Cache
+from ensign.model.build_events import OnEvent
 from ensign.model.errors import RaceFailed
 from ensign.model.executed_files import RanFile, RanOnce
 from ensign.model.finding_kinds.ran import RAN_SOMETHING_ELSE, RAN_UNSEEN
@@ -34,6 +35,65 @@ from ensign.model.results import Result
 from ensign.model.study import Study
 from ensign.model.trials import Trial, VariantFailure, failed_variants, seen_in_race
 from ensign.store.folder import StudyFolder
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressCallbacks:
+    """Whom to tell what happens: builds, pilots by workload, the plan of the rounds, trials.
+
+    A finding is told that is worth to be known before the rounds have ended.
+    """
+
+    build: OnEvent
+    pilot: Callable[[str], None]
+    plan: Callable[[RoundPlan], None]
+    trial: Callable[[RoundProgress], None]
+    finding: Callable[[Finding], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RaceSetup:
+    """`variants` take turns with their relinks, `natural` have none; `key` names both."""
+
+    natural: VariantSet
+    variants: VariantSet
+    key: str
+    findings: tuple[Finding, ...]
+
+
+def race_setup(file: StudyFile, programs: BuiltPrograms) -> RaceSetup:
+    """The programs on their CPUs."""
+    cpus, findings = cpus_of_study(file.study.cpus)
+    natural = VariantSet(
+        artifacts=programs.artifacts,
+        tools=dict(programs.tools),
+        cpus=cpus,
+        folder=str(file.folder),
+        trees=programs.trees,
+        library_path=inherited_library_path(file.study.sandbox, os.environ),
+    )
+    variants = rotating(file.study, natural, programs.relinks)
+    facts = [result.facts for result in programs.report.results]
+    # Who is out decides who races: where that changes, trials are others.
+    hashes = {each.variant: each.identity for each in facts if not each.out}
+    raced = {each.variant: each.layouts for each in facts if each.variant in variants.relinks}
+    return RaceSetup(natural, variants, plan_key(file.study, hashes, raced), findings)
+
+
+def is_complete(
+    folder: StudyFolder,
+    known: Record,
+    key: str,
+    programs: BuiltPrograms,
+    name: str = STUDY,
+) -> Record | None:
+    """The record with what the checks say now, where it says that all of a race is there."""
+    if known.key != key or not known.complete:
+        return None
+    checked = with_checks_of(known, programs.report)
+    if checked != known:
+        write_record(folder, checked, name)
+    return checked
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pydantic import TypeAdapter, ValidationError
 
 from ensign.experiment.metric_and_mode import runs_to_look_at
-from ensign.experiment.study.baseline_pilot import BaselinePilot, Decided, decided, looked_at
 from ensign.experiment.study.budget import (
     CLOCK_EXECUTIONS,
     CLOCKS_SHARE,
@@ -29,9 +28,9 @@ from ensign.experiment.study.groups import (
     most_variants_of,
     variants_together,
 )
+from ensign.experiment.study.pilots import BaselinePilot, Decided, decided, looked_at, pilot
 from ensign.experiment.study.round_plan import RoundPlan
 from ensign.experiment.study.self_timed import ClockTrial, ends_by_the_clock, self_timed_findings
-from ensign.experiment.study.single_trials import pilot
 from ensign.experiment.study.variants import VariantSet
 from ensign.host.clock import Clock
 from ensign.meter.client import Meter

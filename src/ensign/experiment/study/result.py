@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from ensign.experiment.judge import JudgedRounds, judge
 from ensign.experiment.record import Record
-from ensign.experiment.study.layouts import layout_facts
-from ensign.experiment.study.longer_slices import slice_length_findings
-from ensign.experiment.study.spread import layouts_spread
+from ensign.experiment.study.layouts import layout_facts, layouts_spread
+from ensign.experiment.study.round_plan import FACTOR
+from ensign.experiment.study_file import StudyFile
+from ensign.host.files import file_sha256
 from ensign.model.builds import BuildFacts
 from ensign.model.drive import Drive
 from ensign.model.effects import NO_EFFECTS, Factorial
 from ensign.model.experiment import Experiment
-from ensign.model.finding_kinds.race import TRAINING_OVERLAPS_TESTS
+from ensign.model.finding_kinds.race import (
+    TRAINING_OVERLAPS_TESTS,
+)
 from ensign.model.findings import Finding
 from ensign.model.results import Result
 from ensign.model.study import Study
@@ -25,7 +30,11 @@ from ensign.model.study_workload import Workload
 from ensign.model.trials import TWIN, Trial
 from ensign.model.units import parse_duration_ns, parse_share
 from ensign.model.variants import AXES, DEFAULTS
+from ensign.sources.obtain import lock_path
 from ensign.stats.factorial import Design, Levels, factorial_reading
+from ensign.stats.named_scores import workload_of
+from ensign.stats.slice_length import change_of_log_ratio, slice_length_finding
+from ensign.stats.trials import log_ratios
 from ensign.stats.winner import barred
 
 _HARDENING = "hardening"
@@ -176,3 +185,78 @@ def _matches(pattern: str, text: str) -> bool:
     """Whether `text` is `pattern` with a number for `{requests}`."""
     parts = [re.escape(part) for part in pattern.split("{requests}")]
     return re.fullmatch(_NUMBER.join(parts), text) is not None
+
+
+_SHOWN_DIGITS = 12
+
+
+def with_redo(
+    result: Result, file: StudyFile, raced: Mapping[str, str], bundle: Path | None = None
+) -> Result:
+    """The result with `redo` and `redo_with`; a `bundle` is unpacked first.
+
+    `raced` has the `budget` and `precision` that it was raced with, where they are known.
+    """
+    study = (file.own or file.study).workloads
+    raced_there = tuple(dict.fromkeys(map(workload_of, result.workload_names)))
+    every = raced_there == tuple(each.name for each in study)
+    chosen = () if every else raced_there
+    options = [word for name in chosen for word in ("--workload", name)]
+    options += _limits(file, raced)
+    own = (file.own or file.study).sandbox
+    options += ["--unconfined"] if own.confined and not file.study.sandbox.confined else []
+    said = {"redo": _redo(file, options, bundle), "redo_with": _redo_with(file, result.version)}
+    return replace(result, extra={**result.extra, **said})
+
+
+def _redo(file: StudyFile, options: list[str], bundle: Path | None) -> str:
+    """The command line that repeats the study, or those of its workloads that were raced."""
+    study = file.path.name
+    if bundle is None:
+        return shlex.join(["ensign", "run", study, *options])
+    unpacked = shlex.join(["ensign", "unbundle", bundle.name, "again"])
+    return f"{unpacked} && {shlex.join(['ensign', 'run', f'again/{study}', *options])}"
+
+
+def _limits(file: StudyFile, raced: Mapping[str, str]) -> list[str]:
+    """The options by which it was raced with another budget or precision than the study's."""
+    race = (file.own or file.study).race
+    usual = {"budget": race.budget, "precision": race.precision}
+    return [
+        word
+        for name, text in raced.items()
+        if text and text != usual[name]
+        for word in (f"--{name}", text)
+    ]
+
+
+def _redo_with(file: StudyFile, version: str) -> str:
+    """What that command must find to repeat this study: version, and files by SHA-256."""
+    files = [each for each in (file.path, lock_path(file.path)) if each.exists()]
+    hashed = (f"{each.name} {file_sha256(each)[:_SHOWN_DIGITS]}…" for each in files)
+    return f"ensign {version}, {', '.join(hashed)}"
+
+
+def slice_length_findings(
+    study: Study, raced: Sequence[str], usual: Sequence[Trial], longer: Sequence[Trial]
+) -> tuple[Finding, ...]:
+    """One finding per workload that was raced at both lengths. Pure."""
+    metric = study.race.cost
+    length_ms = parse_duration_ns(study.race.slice) / 1e6
+    found: list[Finding] = []
+    for workload in study.race.slice_check:
+        short = [trial for trial in usual if trial.workload == workload]
+        long = [trial for trial in longer if trial.workload == workload]
+        if not long:
+            continue
+        changes = {
+            variant: change_of_log_ratio(
+                log_ratios(short, variant, raced[0], metric),
+                log_ratios(long, variant, raced[0], metric),
+                study.race.level,
+            )
+            for variant in (*raced[1:], TWIN)
+        }
+        lengths = (length_ms, length_ms * FACTOR)
+        found.append(slice_length_finding(workload, lengths, changes))
+    return tuple(found)

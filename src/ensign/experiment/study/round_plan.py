@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ensign.experiment.compare.pilot import CommandPilot
 from ensign.experiment.loop import order_of
+from ensign.experiment.study.budget import LONGER_EXECUTIONS
 from ensign.experiment.study.groups import fewest
 from ensign.experiment.study.variants import VariantSet
 from ensign.model.errors import CommandFailed, RaceFailed
@@ -16,6 +17,7 @@ from ensign.model.results import Stopped
 from ensign.model.study import Study
 from ensign.model.study_workload import Workload
 from ensign.model.trials import Trial, failed_variants
+from ensign.model.units import parse_duration_ns
 from ensign.store.folder import StudyFolder
 
 _SLICED = (
@@ -128,3 +130,23 @@ def race_failed(
     sliced = study.race.mode != "alternating" and not variants.alternating
     way_out = _SLICED if sliced and workload.command is not None else ""
     return RaceFailed(f"{error}{way_out}")
+
+
+FACTOR = 4
+
+
+def with_longer_slices(study: Study, plan: RoundPlan) -> tuple[Study, RoundPlan]:
+    """The study and plan of the check; no workloads where the study asks for none. Pure."""
+    sliced = set(study.race.slice_check).difference(plan.alternating)
+    chosen = [w for w in study.workloads if w.name in sliced]
+    slice_ns = parse_duration_ns(study.race.slice) * FACTOR
+    race = study.race.model_copy(update={"slice": f"{slice_ns}ns"})
+    longer = study.model_copy(update={"workloads": chosen, "race": race})
+    # All connections, where only some fit into a usual slice: is it the same with more at a time?
+    key = longer_key(plan.key)
+    return longer, replace(plan, key=key, rounds=LONGER_EXECUTIONS, at_once={}, closed=True)
+
+
+def longer_key(key: str) -> str:
+    """Where the trials of the check are kept."""
+    return f"{key}-longer"

@@ -13,15 +13,15 @@ from ensign.experiment.record import Record, read_record
 from ensign.experiment.steps import ExperimentOutcome
 from ensign.experiment.study.confirm import SecondPhase, confirm, second_phase, with_confirmation
 from ensign.experiment.study.confirm_plan import read_plan
-from ensign.experiment.study.file_conflicts import Sharing
 from ensign.experiment.study.layouts import spread_race
-from ensign.experiment.study.longer_slices import with_longer_slices
 from ensign.experiment.study.phase import (
     PhaseOutcome,
     PlannedPhase,
+    RaceSetup,
     SideRace,
     StudyContext,
     race_phase,
+    race_setup,
     stored_phase,
 )
 from ensign.experiment.study.plan_store import (
@@ -32,16 +32,17 @@ from ensign.experiment.study.plan_store import (
     plan_findings,
     require_any_time_left,
 )
-from ensign.experiment.study.prepare import BuiltPrograms, build_programs, require_commands
-from ensign.experiment.study.race_setup import RaceSetup, race_setup
-from ensign.experiment.study.record import started
+from ensign.experiment.study.prepare import (
+    BuiltPrograms,
+    build_programs,
+    require_commands,
+    require_requests,
+)
+from ensign.experiment.study.record import require_variants, started
 from ensign.experiment.study.relink_count import chosen_count, store_count, stored_count
-from ensign.experiment.study.reproduce import with_redo
-from ensign.experiment.study.request_problems import require_requests
-from ensign.experiment.study.result import experiment_of
-from ensign.experiment.study.round_plan import RoundPlan
-from ensign.experiment.study.survivors import require_variants
-from ensign.experiment.study.tracing import judged_programs
+from ensign.experiment.study.result import experiment_of, with_redo
+from ensign.experiment.study.round_plan import RoundPlan, with_longer_slices
+from ensign.experiment.study.tracing import Sharing, judged_programs
 from ensign.experiment.study.variants import VariantSet
 from ensign.experiment.study_file import StudyFile
 from ensign.model.errors import InputError, Interrupted, RaceFailed

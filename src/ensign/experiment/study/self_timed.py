@@ -18,10 +18,9 @@ from ensign.experiment.compare.self_timed import (
 )
 from ensign.experiment.loop import trial_seed
 from ensign.experiment.metric_and_mode import FEWEST_RUNS
-from ensign.experiment.study.baseline_pilot import looked_at
-from ensign.experiment.study.file_conflicts import NO_TIME
+from ensign.experiment.study.pilots import looked_at, one_trial
 from ensign.experiment.study.round_plan import RoundPlan
-from ensign.experiment.study.single_trials import one_trial
+from ensign.experiment.study.tracing import NO_TIME
 from ensign.experiment.study.variants import VariantSet, mode_of, race_request
 from ensign.experiment.tracing import MeterTracer, TraceOptions
 from ensign.meter.client import Meter

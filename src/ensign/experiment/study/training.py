@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.builders.training import TrainingRun
-from ensign.experiment.cpu_plan import CpuPlan
-from ensign.experiment.study.program_layout import ProgramTree
-from ensign.experiment.study.study_confinement import inherited_library_path
-from ensign.experiment.study.variants import VariantSet, training_request
+from ensign.experiment.confinement import inherited_library_path
+from ensign.experiment.machine import CpuPlan
+from ensign.experiment.study.variants import ProgramTree, VariantSet, training_request
 from ensign.host.topology import allowed_cpus
 from ensign.meter.client import Meter
 from ensign.meter.documents import race_json

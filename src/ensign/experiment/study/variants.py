@@ -1,4 +1,4 @@
-"""From workloads and builds of a study to the variants of a race. Pure."""
+"""All that a program runs with, in its layout: where its loader finds what was built. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ensign.builders.training import TrainingRun
-from ensign.experiment.cpu_plan import CpuPlan
+from ensign.experiment.machine import CpuPlan
 from ensign.experiment.program_reports import report_of
-from ensign.experiment.study.program_layout import ProgramTree
 from ensign.meter.requests import (
     DriveLoad,
     Load,
@@ -19,6 +18,7 @@ from ensign.meter.requests import (
     RaceRequest,
     Readiness,
     Sink,
+    VariantFiles,
     VariantSpec,
 )
 from ensign.model.placeholders import fill, fill_all, program_values
@@ -28,6 +28,48 @@ from ensign.model.trials import TWIN, Metric, Mode, Trial
 from ensign.model.units import parse_duration_ns
 from ensign.workloads.kind import DrivenServer, LoadedServer, OwnRun
 from ensign.workloads.registry import kind_of
+
+# What the meter replaces by the variant's own copy.
+_COPY = "{files}"
+_PATH = "LD_LIBRARY_PATH"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramTree:
+    """Folders laid over each other, in which `program` and the folders `libraries` lie.
+
+    What `without` names is left out. `in_place`: the only folder itself is used, no copy of it.
+    """
+
+    folders: tuple[str, ...]
+    program: str
+    libraries: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    in_place: bool = False
+
+    @property
+    def root(self) -> str:
+        """The folder that the variant sees."""
+        return self.folders[0] if self.in_place else _COPY
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """What placeholders stand for."""
+        return {**program_values(f"{self.root}/{self.program}"), "files": self.root}
+
+    @property
+    def files(self) -> VariantFiles | None:
+        """What the meter is to copy."""
+        return None if self.in_place else VariantFiles(self.folders, self.without)
+
+    def environment(self, env: Mapping[str, str], inherited: str) -> tuple[tuple[str, str], ...]:
+        """`env` with the folders in which the loader looks first, before its own or inherited."""
+        if not self.libraries:
+            return tuple(env.items())
+        own = [f"{self.root}/{each}".rstrip("/") for each in self.libraries]
+        rest = env.get(_PATH, inherited)
+        return tuple({**env, _PATH: ":".join([*own, *([rest] if rest else [])])}.items())
+
 
 _NO_VARIANT = 2  # the baseline and its twin
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensign.experiment.study.forecast import folders_of
-from ensign.experiment.study.request_problems import require_requests
+from ensign.experiment.study.prepare import require_requests
 from ensign.experiment.study_file import StudyFile, read_study
 from ensign.host.machine_findings import (
     busy_findings,

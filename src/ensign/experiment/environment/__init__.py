@@ -1,1 +1,0 @@
-"""Root directories as environments, by name, and what system is in one."""
