@@ -46,7 +46,7 @@ from ensign.proof.elf import unit_of
 from ensign.proof.leftovers import read_leftovers
 from ensign.proof.link_line import files_in_map, used_by_map
 from ensign.proof.lto_symbols import symbols_by_member
-from ensign.proof.rules_log import unknown_lto
+from ensign.proof.rules.log import unknown_lto
 from ensign.report.as_environment import differences_text, sheet_text
 from ensign.ship.debian_rules import with_additions
 from ensign.sources.apt import (

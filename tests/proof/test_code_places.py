@@ -13,8 +13,8 @@ from ensign.proof.code_places import code_places
 from ensign.proof.elf import read_binary
 from ensign.proof.evidence import BuildEvidence, Request
 from ensign.proof.facts import Binary, CodePlaces, Proof
-from ensign.proof.rules import describe
-from ensign.proof.rules_binary import binary_findings
+from ensign.proof.rules.artifact import artifact_findings
+from ensign.proof.rules.description import describe
 from ensign.toolchains.table import Flags
 
 SOURCE = "".join(
@@ -58,7 +58,7 @@ def seen(binary: Binary, alignment: str, file: str = "") -> BuildEvidence:
 
 
 def codes(binary: Binary, alignment: str = "functions", file: str = "") -> list[str]:
-    return [each.code for each in binary_findings(seen(binary, alignment, file))]
+    return [each.code for each in artifact_findings(seen(binary, alignment, file))]
 
 
 def test_a_program_without_an_aligned_section_shows_no_trace() -> None:
@@ -81,7 +81,7 @@ def test_code_that_a_profile_calls_cold_need_not_be_aligned() -> None:
 def test_what_bolt_moved_is_counted() -> None:
     by_chance = Binary("p", read=True, bolted=True, places=CodePlaces(181, 96))
     (found,) = (
-        each for each in binary_findings(seen(by_chance, "loops")) if "aligned" in each.text
+        each for each in artifact_findings(seen(by_chance, "loops")) if "aligned" in each.text
     )
     assert "only 96 of 181 that BOLT moved are" in found.text
     told = Binary("p", read=True, bolted=True, places=CodePlaces(181, 181))

@@ -5,8 +5,8 @@ import pytest
 from ensign.model.variants import Variant
 from ensign.proof.evidence import BuildEvidence, Request
 from ensign.proof.facts import Binary, Proof
-from ensign.proof.rules_binary import binary_findings
-from ensign.proof.rules_log import log_findings, unknown_lto, without_others
+from ensign.proof.rules.artifact import artifact_findings
+from ensign.proof.rules.log import log_findings, unknown_lto, without_others
 from ensign.toolchains.table import Flags
 
 
@@ -78,7 +78,7 @@ def test_a_good_log_has_no_finding() -> None:
 def test_bolt_by_the_bytes(asked: str, bolted: bool, expected: list[str]) -> None:  # noqa: FBT001
     request = Request(Variant("v", "gcc-12", "-O2", bolt=asked), Flags((), ()))
     seen = BuildEvidence("v", Proof(Binary("p", bolted=bolted)), request)
-    assert [finding.code for finding in binary_findings(seen)] == expected
+    assert [finding.code for finding in artifact_findings(seen)] == expected
 
 
 def test_profiles_of_what_does_not_run_are_not_missed() -> None:

@@ -9,8 +9,8 @@ import pytest
 from ensign.model.variants import Variant
 from ensign.proof.evidence import BuildEvidence, Request
 from ensign.proof.facts import Binary, Hardening, Proof
-from ensign.proof.rules_binary import binary_findings
-from ensign.proof.rules_link import link_findings
+from ensign.proof.rules.artifact import artifact_findings
+from ensign.proof.rules.link import link_findings
 from ensign.toolchains.table import Flags
 from recorded import recorded
 
@@ -56,8 +56,8 @@ def test_a_lto_link_is_told_of_the_alignment_of_loops(link: str, codes: list[str
 def test_protections_that_were_to_be_left_out_are_named() -> None:
     flags = "-no-pie -Wl,-z,norelro -Wl,-z,lazy"
     without = seen("gcc main.o -o program", flags, hardening="none")
-    assert list(binary_findings(without)) == []
+    assert list(artifact_findings(without)) == []
     has = Hardening(pie=True, relro=True)
-    (found,) = binary_findings(replace(without, proof=Proof(Binary("/b/program", hardening=has))))
+    (found,) = artifact_findings(replace(without, proof=Proof(Binary("/b/program", hardening=has))))
     assert found.code == "hardening-left"
     assert "has position independence (PIE), RELRO" in found.text

@@ -12,7 +12,8 @@ from ensign.model.variants import Variant
 from ensign.proof.evidence import BuildEvidence, Request
 from ensign.proof.facts import Binary, LinkFacts, Proof
 from ensign.proof.read import own_rustflags
-from ensign.proof.rules import describe, judge
+from ensign.proof.rules.description import describe
+from ensign.proof.rules.judge import judge
 from ensign.toolchains.profiling import using
 from ensign.toolchains.spelling import flags_for
 from ensign.toolchains.table import Family, Flags, Kind

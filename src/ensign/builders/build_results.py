@@ -32,13 +32,13 @@ from ensign.model.study_build import Build
 from ensign.model.variants import Variant
 from ensign.proof.evidence import BuildEvidence, Request, some
 from ensign.proof.facts import FileOrigins
-from ensign.proof.files import judge_all
 from ensign.proof.leftovers import FILE as BEFORE
 from ensign.proof.leftovers import read_leftovers
-from ensign.proof.rules import describe, describe_units
-from ensign.proof.rules_flags import flags_had
-from ensign.proof.rules_log import unknown_lto
-from ensign.proof.rules_origin import undeclared
+from ensign.proof.rules.description import describe, describe_units
+from ensign.proof.rules.flags import flags_had
+from ensign.proof.rules.judge import judge_all
+from ensign.proof.rules.log import unknown_lto
+from ensign.proof.rules.origin import undeclared
 from ensign.sources.obtain import SourceTree
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.table import Flags

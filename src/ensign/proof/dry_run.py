@@ -1,4 +1,8 @@
-"""Calls of compilers and archivers as a dry run of make prints them, and from JSON lists. Pure."""
+"""Calls of compilers and archivers as a dry run of make prints them, and from JSON lists. Pure.
+
+Make may have been given other variables than a dry run has, so that its commands are evidence of
+a file only where the file's own units bear them out.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from ensign.model.calls import AskedCall
+from ensign.proof.comparison import differences
+from ensign.proof.evidence import BuildEvidence, Compiled, own_units
+from ensign.proof.flags import effects
 
 _COMPILER = re.compile(r"(?:[\w.]+-)*(gcc|g\+\+|cc|c\+\+|clang|clang\+\+)(?:-[\d.]+)?")
 _ARCHIVER = re.compile(r"(?:[\w.]+-)*ar(?:-[\d.]+)?")
 _CXX = ("g++", "c++", "clang++")
 _ENTERS = re.compile(r"make(?:\[\d+\])?: Entering directory '(.*)'")
 _LEAVES = re.compile(r"make(?:\[\d+\])?: Leaving directory '.*'")
+# What compilers record as they were told, with what no flag means.
+_RECORDED = {"O": "-O0", "lto": "off", "profile-use": "off", "profile-generate": "off"}
+# In this order: clang++ holds g++.
+_FAMILIES = {"clang": "Clang", "gcc": "GCC", "g++": "GCC"}
 _ENDS = frozenset({"&&", "||", ";", "|", "&", "(", ")", ">", ">>", "<"})
 
 
@@ -87,3 +98,34 @@ def asked_of_commands(entries: Sequence[Mapping[str, object]]) -> tuple[AskedCal
         call = asked_call(words, str(entry.get("directory", "."))) if words else None
         found += [call] if call is not None else []
     return tuple(found)
+
+
+def borne_out(seen: BuildEvidence) -> bool:
+    """Whether units of the artifact say that the calls made them, and none contradicts."""
+    told = [
+        unit for unit in own_units(seen) if unit.unit is not None and unit.unit.flags is not None
+    ]
+    return any(unit.call for unit in told) and contradicted(seen) is None
+
+
+def contradicted(seen: BuildEvidence) -> str | None:
+    """A source, and how its unit differs from its call; None where no unit does."""
+    for unit in own_units(seen):
+        for difference in _contradictions(unit):
+            return f"{PurePosixPath(unit.source).name} {difference}"
+    return None
+
+
+def _contradictions(compiled: Compiled) -> Iterator[str]:
+    unit, call = compiled.unit, compiled.call
+    if unit is None or call is None:
+        return
+    program = PurePosixPath(call.program).name
+    family = next((family for word, family in _FAMILIES.items() if word in program), "")
+    if not unit.compiler.startswith(family):
+        yield f"is by {unit.compiler}, not by {program}"
+    elif unit.flags is not None:
+        told, has = _RECORDED | effects(compiled.asked), _RECORDED | effects(unit.flags)
+        for each in differences(told, has, _RECORDED):
+            name = "" if each.subject == "O" else f"{each.subject} "
+            yield f"has {name}{each.there}, not {name}{each.asked}"

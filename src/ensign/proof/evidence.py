@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
 from pathlib import PurePosixPath
 
 from ensign.model.calls import Call
 from ensign.model.findings import Finding, FindingKind
 from ensign.model.variants import Variant
+from ensign.proof.comparison import Choices
 from ensign.proof.facts import Proof, Unit, UnitKind
+from ensign.proof.flags import effects
 from ensign.toolchains.table import Flags
 
 _SHOWN, _NAMED = 3, 5
@@ -68,6 +71,15 @@ class BuildEvidence:
         about = f"{self.file}: {text}" if self.file else text
         return kind.found(about, self.subject)
 
+    def relative(self, path: str) -> str:
+        """A path of the build, from the folder that it was done in."""
+        return path.removeprefix(f"{self.proof.build_path}/")
+
+    def has_own_flags(self, source: str) -> bool:
+        """Whether the study declares in `build.own_flags` that a source is to have its own."""
+        globs = () if self.request is None else self.request.own_flags
+        return any(fnmatch(self.relative(source), glob) for glob in globs)
+
     @property
     def link(self) -> Call | None:
         """The call that linked the artifact, or the last one that linked at all."""
@@ -100,6 +112,13 @@ class Compiled:
     def asked(self) -> tuple[str, ...]:
         """The words of its call, all that there is to see of definitions."""
         return () if self.call is None else self.call.ran[1:]
+
+    @property
+    def choices(self) -> Choices:
+        """What its flags come to, with the definitions on its recorded command line."""
+        asked = effects(self.asked)
+        defined = {key: value for key, value in asked.items() if key.startswith("D:")}
+        return effects(self.words or ()) | defined
 
 
 def own_units(seen: BuildEvidence) -> tuple[Compiled, ...]:

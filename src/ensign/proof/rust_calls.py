@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -29,6 +30,11 @@ class Crate:
     options: dict[str, str]
     links: bool
     call: Call
+
+    @property
+    def path(self) -> str:
+        """Its root file, as the build saw it."""
+        return posixpath.join(self.call.cwd, self.source)
 
     def value(self, option: str) -> str:
         """What an option of code generation comes to; empty where nobody said."""
@@ -63,7 +69,7 @@ def _taken(call: Call, took: frozenset[str]) -> bool:
 
 def crate_of(call: Call) -> Crate:
     """What a call of rustc says."""
-    options = last_options(_options(call.ran[1:]))
+    options = last_options(options_of(call.ran[1:]))
     if "lto" in options:
         options["lto"] = _lto(options["lto"])
     source = next(iter(call.line.sources), "")
@@ -87,7 +93,8 @@ def externs(call: Call) -> dict[str, str]:
     return {name: path for name, equals, path in pairs if equals}
 
 
-def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+def options_of(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Options of code generation, and names of crate and target, as the words say them."""
     waiting = ""
     for word in words:
         if waiting:

@@ -1,28 +1,27 @@
 """Whether a build made without ensign's help has the effects of the one that was measured. Pure.
 
-Both are compared object by object, by the calls that compiled what the artifact's link took, its
-dependencies included; then by the link, by the code generators' own record (DWARF), by the
-protections in the artifact, and by the findings that only the shipped build has.
+Both are compared part by part: objects by the calls that compiled what the artifact's link took,
+its dependencies included; crates by the calls of rustc, which records nothing in what it makes.
+Then by the link, by the code generators' own record (DWARF), by the protections in the artifact,
+and by the findings that only the shipped build has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 
 from ensign.model.calls import Call, is_object
 from ensign.model.finding_kinds.proof import NO_DEBUG_INFO
 from ensign.model.findings import Severity
 from ensign.model.shipment import Verified
+from ensign.proof.comparison import Choices, Difference, differences, grouped
 from ensign.proof.evidence import BuildEvidence, linked_calls, shown
-from ensign.proof.facts import Hardening, UnitKind
-from ensign.proof.flags import Effects, effect, effects, lto_of
-from ensign.proof.rules import judge
-from ensign.proof.rules_rust import is_of_rust
-from ensign.ship.rust_effects import rust_notes, rust_problems
-
-# Of flags, those that are compared; None is all.
-Subjects = frozenset[str] | None
+from ensign.proof.facts import UnitKind
+from ensign.proof.flags import effect, effects, lto_of
+from ensign.proof.rules.judge import judge
+from ensign.proof.rules.rust import is_of_rust
+from ensign.proof.rust_calls import Crate, crates_of
 
 # Debug information changes no code; a project that has none is no worse.
 _NOT_AN_EFFECT = frozenset(("g",))
@@ -30,6 +29,12 @@ _NOT_LOST = frozenset((NO_DEBUG_INFO.code,))
 # Without LTO the link generates no code; what decides then is the linker.
 _OF_EVERY_LINK = frozenset(("use-ld",))
 _SPELLED = {"O": "{}", "lto": "-flto ({})", "use-ld": "-fuse-ld={}", "compiler": "compiler {}"}
+# What decides the code of a crate; the rest where something is linked, as others follow the link's.
+_OF_CRATES = (
+    *("opt-level", "codegen-units", "panic", "target-cpu", "target-feature"),
+    *("llvm-args", "profile-use"),
+)
+_OF_RUST_LINKS = ("lto", "link-arg", "linker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,18 @@ class ComparedBuild:
     seen: BuildEvidence
     identity: str
     others: tuple[BuildEvidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Language:
+    """How parts of a program are called and read, and how a difference between two is worded."""
+
+    files: str
+    parts: str
+    no_calls: str
+    has_all: str
+    read: Callable[[BuildEvidence], Mapping[str, Choices]]
+    say: Callable[[Difference], str]
 
 
 def verify(
@@ -59,22 +76,22 @@ def verify(
     for seen in measured.others:
         if seen.file in theirs:
             found = _problems(seen, theirs[seen.file], subjects)
-            problems += (
-                each if each.startswith(f"{seen.file}: ") else f"{seen.file}: {each}"
-                for each in found
-            )
+            problems += (f"{seen.file}: {each.removeprefix(f'{seen.file}: ')}" for each in found)
         else:
             problems.append(f"{seen.file}, which ran with the measured program, is not shipped")
     notes = () if problems else tuple(_notes(measured.seen, same_bytes=same_bytes))
     return Verified(tuple(problems), notes, same_bytes)
 
 
-def _problems(measured: BuildEvidence, shipped: BuildEvidence, subjects: Subjects) -> Iterator[str]:
-    """Of one file."""
-    if is_of_rust(measured):
-        yield from rust_problems(measured, shipped)
+def _problems(
+    measured: BuildEvidence, shipped: BuildEvidence, subjects: frozenset[str] | None
+) -> Iterator[str]:
+    """Of one file; `subjects` are those that are compared, if not all."""
+    rust = is_of_rust(measured)
+    if rust:
+        yield from _part_problems(measured, shipped, None, _RUST)
     else:
-        yield from _unit_problems(measured, shipped, subjects)
+        yield from _part_problems(measured, shipped, subjects, _C)
         yield from _link_problems(measured, shipped, subjects)
         yield from _generated_problems(measured, shipped)
     if subjects is None:
@@ -88,98 +105,131 @@ def _parted(shipped: BuildEvidence, measured: BuildEvidence) -> BuildEvidence:
     """The shipped build with its dependencies' calls apart, as they are in the measured one."""
     foreign = {output.path for call in measured.dependency_calls for output in call.outputs}
     foreign -= {output.path for call in measured.calls for output in call.outputs}
-    apart = [any(output.path in foreign for output in call.outputs) for call in shipped.calls]
-    calls = list(zip(shipped.calls, apart, strict=True))
-    return replace(
-        shipped,
-        calls=tuple(call for call, is_foreign in calls if not is_foreign),
-        dependency_calls=tuple(call for call, is_foreign in calls if is_foreign),
+    apart = grouped(
+        (any(output.path in foreign for output in call.outputs), call) for call in shipped.calls
     )
+    own, of_dependencies = tuple(apart.get(False, ())), tuple(apart.get(True, ()))
+    return replace(shipped, calls=own, dependency_calls=of_dependencies)
 
 
-def _all_calls(seen: BuildEvidence) -> BuildEvidence:
-    every = (*seen.dependency_calls, *seen.calls)
-    return replace(seen, calls=every, dependency_calls=(), took=frozenset())
+def _part_problems(
+    measured: BuildEvidence,
+    shipped: BuildEvidence,
+    subjects: frozenset[str] | None,
+    language: _Language,
+) -> Iterator[str]:
+    ours, theirs = language.read(measured), language.read(shipped)
+    if not ours or not theirs:
+        yield language.no_calls
+        return
+    for names, text in (
+        (ours.keys() - theirs.keys(), "are not in it"),
+        (theirs.keys() - ours.keys(), "are in it that were not measured"),
+    ):
+        if names:
+            yield f"{len(names)} {language.files} {text}: {shown(sorted(names))}"
+    differing = grouped(
+        (language.say(each), name)
+        for name in sorted(ours.keys() & theirs.keys())
+        for each in differences(ours[name], theirs[name])
+        if subjects is None or each.subject in subjects
+    )
+    for text, parts in differing.items():
+        yield f"{text} in {len(parts)} of {len(ours)} {language.parts} ({shown(parts)})"
 
 
-def _objects(seen: BuildEvidence) -> dict[str, Effects]:
+def _objects(seen: BuildEvidence) -> dict[str, Choices]:
     """What decides the code of each object that went into the artifact, by its path."""
-    found: dict[str, Effects] = {}
-    for call in linked_calls(_all_calls(seen)):
+    every = (*seen.dependency_calls, *seen.calls)
+    found: dict[str, Choices] = {}
+    for call in linked_calls(replace(seen, calls=every, dependency_calls=(), took=frozenset())):
         names = [each.path for each in call.outputs if is_object(each.path)]
+        choices = {**_choices(call), "compiler": call.program}
         for name in names or [f"{call.cwd}/{source}" for source in call.line.sources]:
-            found[name] = {**_of(call), "compiler": call.program}
+            found[name] = choices
     return found
 
 
-def _of(call: Call) -> Effects:
+def _choices(call: Call) -> Choices:
     found = effects(call.ran[1:])
     return {subject: value for subject, value in found.items() if subject not in _NOT_AN_EFFECT}
 
 
-def _unit_problems(
-    measured: BuildEvidence, shipped: BuildEvidence, subjects: Subjects
-) -> Iterator[str]:
-    ours, theirs = _objects(measured), _objects(shipped)
-    if not ours or not theirs:
-        yield "no compiler call was recorded, so its flags cannot be compared"
-        return
-    missing = sorted(ours.keys() - theirs.keys())
-    more = sorted(theirs.keys() - ours.keys())
-    if missing:
-        yield f"{len(missing)} objects are not in it: {shown(missing)}"
-    if more:
-        yield f"{len(more)} objects are in it that were not measured: {shown(more)}"
-    differing: dict[str, list[str]] = {}
-    for name in sorted(ours.keys() & theirs.keys()):
-        for text in _differences(ours[name], theirs[name], subjects):
-            differing.setdefault(text, []).append(name)
-    for text, names in differing.items():
-        yield f"{text} in {len(names)} of {len(ours)} compile units ({shown(names)})"
+def _say(each: Difference) -> str:
+    if each.there is None:
+        return f"{_spelled(each.subject, each.asked)} is missing"
+    there = _spelled(each.subject, each.there)
+    if each.asked is None:
+        return f"{there} was not measured, but is there"
+    return f"{_spelled(each.subject, each.asked)} was measured, {there} is there"
 
 
-def _differences(ours: Effects, theirs: Effects, subjects: Subjects) -> Iterator[str]:
-    for subject in sorted(ours.keys() | theirs.keys()):
-        if ours.get(subject) == theirs.get(subject):
-            continue
-        if subjects is not None and subject not in subjects:
-            continue
-        if subject not in theirs:
-            yield f"{_spelled(subject, ours)} is missing"
-        elif subject not in ours:
-            yield f"{_spelled(subject, theirs)} was not measured, but is there"
-        else:
-            was, now = _spelled(subject, ours), _spelled(subject, theirs)
-            yield f"{was} was measured, {now} is there"
-
-
-def _spelled(subject: str, found: Effects) -> str:
-    value = found[subject]
+def _spelled(subject: str, value: str | None) -> str:
     if subject.startswith("D:"):
         return f"-D{subject[2:]}={value}"
     return _SPELLED.get(subject, f"{subject}={{}}").format(value)
 
 
+def _crates(seen: BuildEvidence) -> dict[str, Choices]:
+    """What decides the code of each crate, by its name."""
+    return {
+        each.name: {**_choices_of_crate(each), "compiler": each.call.program}
+        for each in crates_of(seen)
+    }
+
+
+def _choices_of_crate(crate: Crate) -> dict[str, str]:
+    """Cargo leaves out what is the default; its own without LTO is `thin` within a crate."""
+    options = (*_OF_CRATES, *(_OF_RUST_LINKS if crate.links else ()))
+    values = {option: crate.value(option) for option in options if crate.value(option)}
+    return values | ({"profile-use": "on"} if "profile-use" in values else {})
+
+
+def _say_of_crates(each: Difference) -> str:
+    if each.subject == "compiler":
+        return f"{each.asked} compiled what was measured, {each.there} compiles this"
+    was, now = each.asked or "its default", each.there or "its default"
+    return f"-C {each.subject}={was} was measured, {now} is there"
+
+
+_C = _Language(
+    files="objects",
+    parts="compile units",
+    no_calls="no compiler call was recorded, so its flags cannot be compared",
+    has_all="has the flags that decide code as measured",
+    read=_objects,
+    say=_say,
+)
+_RUST = _Language(
+    files="crates",
+    parts="crates",
+    no_calls="no call of rustc was recorded, so its options cannot be compared",
+    has_all="has the options of rustc that decide code as measured",
+    read=_crates,
+    say=_say_of_crates,
+)
+
+
 def _link_problems(
-    measured: BuildEvidence, shipped: BuildEvidence, subjects: Subjects
+    measured: BuildEvidence, shipped: BuildEvidence, subjects: frozenset[str] | None
 ) -> Iterator[str]:
     was, now = measured.link, shipped.link
     if was is None or now is None:
         yield "no link was recorded, so it cannot be compared"
         return
-    compiled = any(lto_of(call.ran[1:]) for call in linked_calls(shipped))
-    lto = compiled or lto_of(was.ran[1:]) or lto_of(now.ran[1:])
-
-    def of_link(call: Call) -> Effects:
-        return {key: each for key, each in _of(call).items() if lto or key in _OF_EVERY_LINK}
-
-    ours, theirs = of_link(was), of_link(now)
+    compiling = tuple(linked_calls(shipped))
+    lto = any(lto_of(call.ran[1:]) for call in (*compiling, was, now))
+    ours, theirs = (
+        {key: each for key, each in _choices(call).items() if lto or key in _OF_EVERY_LINK}
+        for call in (was, now)
+    )
     # A project that compiles and links with the same variable says more at the link than counts.
-    of_units = effects(word for call in linked_calls(shipped) for word in call.ran[1:])
+    of_units = effects(word for call in compiling for word in call.ran[1:])
     theirs = {key: v for key, v in theirs.items() if key in ours or of_units.get(key) != v}
-    yield from (f"at the link, {text}" for text in _differences(ours, theirs, subjects))
-    wanted = () if shipped.request is None else shipped.request.flags.link
-    for flag in wanted:
+    for each in differences(ours, theirs):
+        if subjects is None or each.subject in subjects:
+            yield f"at the link, {_say(each)}"
+    for flag in () if shipped.request is None else shipped.request.flags.link:
         told_by_bytes = flag in ("-pie", "-no-pie") or flag.startswith("-Wl,-z,")
         if effect(flag) is None and not told_by_bytes and flag not in now.ran:
             yield f"at the link, {flag} is missing"
@@ -190,9 +240,7 @@ def _link_problems(
 def _generated_problems(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[str]:
     """With what flags GCC says that it generated code at the link."""
     ours, theirs = _generated(measured), _generated(shipped)
-    if theirs is None:
-        return
-    if ours is not None and ours != theirs:
+    if ours is not None and theirs is not None and ours != theirs:
         was, now = (" ".join(sorted(each)) or "nothing" for each in (ours, theirs))
         yield f"the link generated code at {was} when measured, at {now} now"
 
@@ -207,19 +255,17 @@ def _generated(seen: BuildEvidence) -> frozenset[str] | None:
 
 
 def _hardening_problems(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[str]:
-    ours, theirs = measured.proof.binary.hardening, shipped.proof.binary.hardening
-    for each in fields(Hardening):
-        was, now = getattr(ours, each.name), getattr(theirs, each.name)
-        if isinstance(was, bool) and was != now:
-            name = each.name.replace("_", " ")
-            yield f"protections: {name} was {_said(was)} when measured, and is {_said(now)}"
-    if bool(ours.checked) != bool(theirs.checked):
-        was, now = (_said(each.checked) for each in (ours, theirs))
-        yield f"protections: FORTIFY was {was} when measured, and is {now}"
+    ours, theirs = _protections(measured), _protections(shipped)
+    for each in differences(ours, theirs, ours):
+        yield f"protections: {each.subject} was {each.asked} when measured, and is {each.there}"
 
 
-def _said(value: object) -> str:
-    return "there" if value else "absent"
+def _protections(seen: BuildEvidence) -> Choices:
+    values = asdict(seen.proof.binary.hardening)
+    found = {name: value for name, value in values.items() if isinstance(value, bool)}
+    found["FORTIFY"] = bool(values["checked"])
+    words = {True: "there", False: "absent"}
+    return {name.replace("_", " "): words[value] for name, value in found.items()}
 
 
 def _new_findings(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[str]:
@@ -230,19 +276,13 @@ def _new_findings(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[s
 
 
 def _notes(measured: BuildEvidence, *, same_bytes: bool) -> Iterator[str]:
-    if is_of_rust(measured):
-        yield from rust_notes(measured)
-    else:
-        count = len(_objects(measured))
-        lto = _lto_word(_objects(measured).values())
-        yield f"each of {count} compile units has the flags that decide code as measured{lto}"
+    language = _RUST if is_of_rust(measured) else _C
+    parts = language.read(measured)
+    lto = sum(each.get("lto", "off") != "off" for each in parts.values())
+    for_lto = f" ({lto} of them for LTO)" if lto and language is _C else ""
+    yield f"each of {len(parts)} {language.parts} {language.has_all}{for_lto}"
     yield "the link and the protections are as measured"
     if same_bytes:
         yield "the loaded bytes are equal to those that were measured"
     else:
         yield "the loaded bytes differ from those that were measured, but nothing of the above does"
-
-
-def _lto_word(objects: Iterable[Mapping[str, str]]) -> str:
-    count = sum(each.get("lto", "off") != "off" for each in objects)
-    return f" ({count} of them for LTO)" if count else ""

@@ -17,7 +17,7 @@ from ensign.model.errors import InputError, InternalError
 from ensign.model.findings import Finding
 from ensign.model.quoting import quoted
 from ensign.proof.archives import is_archive
-from ensign.proof.dry_run_match import borne_out, contradicted
+from ensign.proof.dry_run import borne_out, contradicted
 from ensign.proof.elf import read_binary, with_debug_file
 from ensign.proof.elf_kinds import ElfKind, FileKind, kind_of
 from ensign.proof.evidence import BuildEvidence
@@ -35,13 +35,13 @@ from ensign.proof.objects import (
 )
 from ensign.proof.own_levels import own_levels
 from ensign.proof.read import BY_RUSTC, link_of, read_tree, unindexed_archive
-from ensign.proof.rules import describe, judge
-from ensign.proof.rules_bytes import code_findings, start_up_findings
-from ensign.proof.rules_link import archiver_findings
-from ensign.proof.rules_objects import object_findings
-from ensign.proof.rules_open import open_questions
-from ensign.proof.rules_profile import profile_file_findings
-from ensign.proof.rules_times import changed_source_findings
+from ensign.proof.rules.artifact import code_findings, start_up_findings
+from ensign.proof.rules.description import describe
+from ensign.proof.rules.judge import judge
+from ensign.proof.rules.link import archiver_findings
+from ensign.proof.rules.profile import changed_source_findings, profile_file_findings
+from ensign.proof.rules.questions import open_questions
+from ensign.proof.rules.units import object_findings
 from ensign.proof.rust_calls import linked_crates
 from ensign.proof.separate_debug import find_debug_file
 from ensign.proof.unlinked_archives import with_unlinked_archives

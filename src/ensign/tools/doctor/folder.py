@@ -33,7 +33,7 @@ from ensign.model.errors import InputError
 from ensign.proof.dry_run import asked_call, asked_of_commands, asked_of_dry_run
 from ensign.proof.evidence import BuildEvidence, own_units
 from ensign.proof.link import TreePlace
-from ensign.proof.rules_profile import Dated
+from ensign.proof.rules.profile import Dated
 from ensign.tools.doctor.recorded_build import FoundRecord, find_record
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")

@@ -27,7 +27,7 @@ from ensign.proof.needed_libraries import (
     read_cache,
     unknown_loader,
 )
-from ensign.proof.rules_bytes import FLUSHED
+from ensign.proof.rules.artifact import FLUSHED
 from ensign.tools.doctor.advice import Offers, advice_for
 from ensign.tools.doctor.isa_levels import asked_sets
 from ensign.tools.doctor.loader_environment import loader_surroundings, processor_levels

@@ -9,7 +9,7 @@ from ensign.model.findings import Finding
 from ensign.proof.evidence import BuildEvidence, Compiled, own_units, shown, units_of_build
 from ensign.proof.facts import UnitKind
 from ensign.proof.flags import lto_of
-from ensign.proof.rules_profile import Dated, uses_profile
+from ensign.proof.rules.profile import Dated, uses_profile
 from ensign.proof.rust_calls import linked_crates
 
 _SHOW = "a compile_commands.json, or -g (Clang: with -grecord-command-line), shows them"
@@ -19,18 +19,22 @@ def open_questions(
     seen: BuildEvidence, profiles: Sequence[Dated], sources: Sequence[Dated]
 ) -> Iterator[Finding]:
     """A note for each of flags, definitions, LTO, profile and link order that cannot be seen."""
-    if linked_crates(seen):
-        yield from (seen.finding(NOT_JUDGED, f"not judged: {text}") for text in _order(seen))
-        return
-    units = own_units(seen)
-    for text in (
-        *_flags(seen, units),
-        *_definitions(units),
-        *_lto(seen, units),
-        *_profile(units, profiles, sources),
-        *_order(seen),
-    ):
+    for text in _questions(seen, profiles, sources):
         yield seen.finding(NOT_JUDGED, f"not judged: {text}")
+
+
+def _questions(
+    seen: BuildEvidence, profiles: Sequence[Dated], sources: Sequence[Dated]
+) -> Iterator[str]:
+    if not linked_crates(seen):
+        units = own_units(seen)
+        told = [unit for unit in units if unit.words is not None]
+        yield from _flags(seen, units)
+        yield from _definitions(told)
+        yield from _lto(seen, told)
+        yield from _profile(told, profiles, sources)
+    if seen.proof.link.unknown and not seen.proof.link.by:
+        yield f"the order of the link: {seen.proof.link.unknown}"
 
 
 def _flags(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[str]:
@@ -50,38 +54,30 @@ def _flags(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[str]:
         )
 
 
-def _definitions(units: Sequence[Compiled]) -> Iterator[str]:
-    told = [unit for unit in units if unit.words is not None]
-    unseen = [
-        unit
-        for unit in told
-        if unit.call is None and (unit.unit is None or unit.unit.kind is not UnitKind.CLANG)
-    ]
-    if unseen:
+def _definitions(told: Sequence[Compiled]) -> Iterator[str]:
+    """Only calls, and what Clang recorded, have them."""
+    kinds = [None if unit.unit is None else unit.unit.kind for unit in told if unit.call is None]
+    if any(kind is not UnitKind.CLANG for kind in kinds):
         yield (
             "definitions (_FORTIFY_SOURCE, NDEBUG): GCC records none; a compile_commands.json "
             "shows them"
         )
 
 
-def _lto(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[str]:
+def _lto(seen: BuildEvidence, told: Sequence[Compiled]) -> Iterator[str]:
     if seen.link is not None:
         return
-    told = [unit for unit in units if unit.words is not None]
-    ltrans = any(unit.kind is UnitKind.LTRANS for unit in units_of_build(seen))
-    lto = any(lto_of(unit.words) for unit in told) or ltrans or seen.proof.objects.lto
-    if ltrans:
+    if any(unit.kind is UnitKind.LTRANS for unit in units_of_build(seen)):
         yield "whether the link was told -flto: it did LTO, but no command that linked is known"
-    elif lto:
+    elif any(lto_of(unit.words) for unit in told) or seen.proof.objects.lto:
         yield "whether LTO was done at the link: no command that linked is known"
     elif not told:
         yield "LTO: neither flags nor a command that linked are known"
 
 
 def _profile(
-    units: Sequence[Compiled], profiles: Sequence[Dated], sources: Sequence[Dated]
+    told: Sequence[Compiled], profiles: Sequence[Dated], sources: Sequence[Dated]
 ) -> Iterator[str]:
-    told = [unit for unit in units if unit.words is not None]
     using = uses_profile(told)
     if not told:
         yield "whether a profile was used, and whether it fits: no flags are known"
@@ -92,8 +88,3 @@ def _profile(
         gone = [unit.source for unit in using if unit.source not in there]
         if gone:
             yield f"whether the profile fits {shown(gone)}: the source is not here"
-
-
-def _order(seen: BuildEvidence) -> Iterator[str]:
-    if seen.proof.link.unknown and not seen.proof.link.by:
-        yield f"the order of the link: {seen.proof.link.unknown}"

@@ -43,41 +43,43 @@ _NO_PROFILE = re.compile(
     r"could not read profile|[Cc]ould not (?:open|read) .*\.profdata|[Ee]mpty [Rr]aw [Pp]rofile"
     r"|no profile can be merged|profile file is empty"
 )
+_PROFILES = (
+    (PROFILE_EMPTY, _NO_PROFILE, "the profile is empty or cannot be read"),
+    (PROFILE_MISSING, _MISSING_PROFILE, "there is no profile"),
+    (PROFILE_STALE, _STALE_PROFILE, "the profile does not fit the source"),
+)
 _BOLT_STALE = re.compile(r"BOLT-WARNING: (\d+) \([\d.]+% of all profiled\) functions? ha[sv]e? inv")
 _FEW_SHARE = 0.01
 
 
 def log_findings(seen: BuildEvidence) -> Iterator[Finding]:
     """Flags that a compiler does not know, and profiles that are missing, stale or empty."""
-    found = unknown_lto(seen.log)
-    if found:
-        text = f"the compiler does not know the LTO flag: {found}"
+    refused = unknown_lto(seen.log)
+    if refused:
+        text = f"the compiler does not know the LTO flag: {refused}"
         yield seen.finding(UNKNOWN_LTO_FLAG, text)
-    yield from profile_findings(seen)
-    yield from _bolt(seen)
+    units = len(seen.proof.binary.units)
+    of = f" ({units} compile units in all)" if units else ""
+    warnings = [line for line in seen.log.splitlines() if _SAYS.search(line)]
+    for kind, pattern, what in _PROFILES:
+        lines = [line for line in warnings if pattern.search(line)]
+        if lines:
+            text = f"{len(lines)} warnings say that {what}{of}: {lines[0].strip()}"
+            yield seen.finding(kind, text)
+    count = bolt_count(seen.log)
+    if count is not None and count.profiled < _FEW_SHARE * count.functions:
+        text = f"BOLT had a profile for {count.profiled} of {count.functions} functions only"
+        yield seen.finding(BOLT_PROFILE_THIN, text)
+    stale = _BOLT_STALE.findall(seen.log)
+    if stale:
+        text = f"BOLT could not use the profile of {stale[-1]} functions: it does not fit"
+        yield seen.finding(PROFILE_STALE, text)
 
 
 def unknown_lto(log: str) -> str:
     """The line of a log in which a compiler refuses an LTO flag; empty without one."""
     found = _UNKNOWN_LTO.search(log)
     return found[0].strip() if found else ""
-
-
-def profile_findings(seen: BuildEvidence) -> Iterator[Finding]:
-    """Warnings about profiles, counted."""
-    units = len(seen.proof.binary.units)
-    for kind, pattern, what in (
-        (PROFILE_EMPTY, _NO_PROFILE, "the profile is empty or cannot be read"),
-        (PROFILE_MISSING, _MISSING_PROFILE, "there is no profile"),
-        (PROFILE_STALE, _STALE_PROFILE, "the profile does not fit the source"),
-    ):
-        lines = [
-            line for line in seen.log.splitlines() if _SAYS.search(line) and pattern.search(line)
-        ]
-        if lines:
-            of = f" ({units} compile units in all)" if units else ""
-            text = f"{len(lines)} warnings say that {what}{of}: {lines[0].strip()}"
-            yield seen.finding(kind, text)
 
 
 def without_others(log: str, objects_of: Mapping[str, Collection[str]]) -> str:
@@ -101,25 +103,14 @@ def _is_of_another(line: str, objects_of: Mapping[str, Collection[str]]) -> bool
     if said is None:
         return False
     name = _UPWARDS.sub("", said[1] or said[2])
-    named = [each for each in objects_of if each == name or each.endswith(f"/{name}")]
+    sources = [each for each in objects_of if each == name or each.endswith(f"/{name}")]
     counted = _COUNTED.search(line)
-    objects = [frozenset(map(_stem, objects_of[each])) for each in named]
+    objects = [frozenset(map(_stem, objects_of[each])) for each in sources]
     if counted is not None and objects and all(objects):
         return not any(counted[1] in each for each in objects)
-    return not named
+    return not sources
 
 
 def _stem(path: str) -> str:
     """GCC names counts after the object."""
     return path.removesuffix(PurePosixPath(path).suffix)
-
-
-def _bolt(seen: BuildEvidence) -> Iterator[Finding]:
-    count = bolt_count(seen.log)
-    if count is not None and count.profiled < _FEW_SHARE * count.functions:
-        text = f"BOLT had a profile for {count.profiled} of {count.functions} functions only"
-        yield seen.finding(BOLT_PROFILE_THIN, text)
-    stale = _BOLT_STALE.findall(seen.log)
-    if stale:
-        text = f"BOLT could not use the profile of {stale[-1]} functions: it does not fit"
-        yield seen.finding(PROFILE_STALE, text)
