@@ -18,7 +18,7 @@ from ensign.proof.fast_math import links_fast_math
 from ensign.proof.leftovers import _members, kind_of
 from ensign.proof.link import defined_names, offered
 from ensign.proof.loaded_bytes import read_artifact, read_built
-from ensign.proof.needed_libraries import cache_of
+from ensign.proof.loader import cache_of
 from ensign.proof.objects import objects_below
 from ensign.proof.origins import _read
 from ensign.proof.program_content import content_sha256

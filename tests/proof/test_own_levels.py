@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ensign.proof.own_levels import line_of_own_level
+from ensign.proof.read import line_of_own_level
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ensign.model.calls import Call
-from ensign.proof.relink import command_for_map
+from ensign.proof.link import command_for_map
 from recorded import recorded
 
 LINE = ("cc", "-O2", "main.o", "liba.a")

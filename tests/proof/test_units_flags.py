@@ -16,6 +16,7 @@ from ensign.host.files import file_sha256
 from ensign.model.calls import LinkInput, Output
 from ensign.model.findings import Severity
 from ensign.model.variants import Variant
+from ensign.proof.facts import LinkFacts
 from ensign.proof.link import TreePlace
 from ensign.proof.origins import OriginEvidence, trace
 from recorded import recorded
@@ -189,5 +190,5 @@ def test_start_files_are_no_libraries_of_the_machine(tmp_path: Path) -> None:
     link = recorded(words, str(tmp_path), tool="ld", outputs=(output,))
     link = replace(link, inputs=tuple(inputs))
     place = TreePlace(tmp_path, str(tmp_path))
-    (found,) = trace(["program"], OriginEvidence(place, [link], (), 0))
+    (found,) = trace(["program"], OriginEvidence(place, [link], (), 0), LinkFacts())
     assert found.machine == (f"{machine}/libz.a", f"{machine}/crtool.o")

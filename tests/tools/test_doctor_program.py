@@ -20,7 +20,7 @@ from ensign.model.errors import InputError
 from ensign.proof.elf import read_binary
 from ensign.proof.identity import read_identity
 from ensign.proof.instructions import count
-from ensign.proof.needed_libraries import cache_of, libraries_of, read_cache
+from ensign.proof.loader import cache_of, libraries_of, read_cache
 from ensign.report import as_artifact
 from ensign.tools.doctor.advice import Offers
 from ensign.tools.doctor.inspect_program import read_worth

@@ -41,7 +41,7 @@ from ensign.model.calls import AskedCall, Call
 from ensign.proof.leftovers import FILE as BEFORE
 from ensign.proof.leftovers import Leftover, as_text, leftovers, read_leftovers
 from ensign.proof.loaded_bytes import Artifact, read_artifact, read_built
-from ensign.proof.provenance import Earlier, FilesOfBuild, with_origins
+from ensign.proof.origins import OriginEvidence, programs_below, trace
 from ensign.proof.read import proof_after, read_proof
 from ensign.toolchains.profiling import FDATA
 
@@ -129,10 +129,15 @@ def perform_stage(
             if stage.kind == "dependencies":
                 sandbox.tree.rename(folder / TREE)
             elif stage.kind != "profile":
-                earlier = Earlier(
-                    before, inputs.dependency_calls, began_unix_ns, build_context.meter is not None
+                evidence = OriginEvidence(
+                    run.place,
+                    (*inputs.dependency_calls, *calls),
+                    before,
+                    began_unix_ns,
+                    build_context.sandboxes.temporary_path,
+                    recorded=build_context.meter is not None,
                 )
-                facts = _take(run, calls, earlier, (folder, facts), inputs)
+                facts = _take(run, calls, evidence, (folder, facts), inputs)
             if stage.keep_tree and stage.kind == "program":
                 # What BOLT makes has the tree of the program that it begins with.
                 before_it = inputs.linked
@@ -301,7 +306,7 @@ def _parsed(meter: Path, asked: AskedCall) -> Call:
 def _take(
     run: Run,
     calls: Sequence[Call],
-    earlier: Earlier,
+    evidence: OriginEvidence,
     known: tuple[Path, StageFacts],
     inputs: Inputs,
 ) -> StageFacts:
@@ -320,7 +325,7 @@ def _take(
         return replace(facts, program=program)
     if inputs.linked is None:
         made = made_libraries(run.place, inputs.source, taken.files)
-        program = _proved(run, calls, earlier, files, replace(program, made=made))
+        program = _proved(run, calls, evidence, files, replace(program, made=made))
     else:
         program = _proved_after(inputs.linked, files, stage.artifact, program)
     return replace(facts, program=program, profile=_profile(folder / _LOG, inputs))
@@ -334,24 +339,27 @@ def _artifact(program: Path) -> Artifact:
 
 
 def _proved(
-    run: Run, calls: Sequence[Call], earlier: Earlier, files: Path, program: ProgramFacts
+    run: Run,
+    calls: Sequence[Call],
+    evidence: OriginEvidence,
+    files: Path,
+    program: ProgramFacts,
 ) -> ProgramFacts:
     """With what is proved of the program, and of each file that is loaded with it."""
     stage, processes = run.stage, run.runner.build_context.processes
     proof = read_proof(
         files / stage.artifact, run.place, calls, processes, run.map_text(calls, stage.artifact)
     )
-    named = FilesOfBuild(files, stage.artifact, frozenset(path for _, path in stage.tools))
-    scratch = run.runner.build_context.sandboxes.temporary_path
-    origins = with_origins(proof, named, run.place, calls, earlier, scratch)
-    every = (*earlier.calls, *calls)
+    names = programs_below(files, stage.artifact, [path for _, path in stage.tools])
+    origins = trace(names, evidence, proof.link)
+    every = evidence.calls
     others = {
         name: read_proof(
             files / name, run.place, every, processes, run.map_text(every, name), proof
         )
         for name in program.taken.others
     }
-    return replace(program, proof=origins, file_proofs=others)
+    return replace(program, proof=replace(proof, origins=origins), file_proofs=others)
 
 
 def _proved_after(

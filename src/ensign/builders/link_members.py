@@ -18,8 +18,8 @@ from ensign.builders.archive_members import (
 )
 from ensign.builders.layouts import LinkCommand
 from ensign.builders.relink_context import CannotError, RelinkContext, repeat
+from ensign.proof.link import MAP, read_map
 from ensign.proof.loaded_bytes import Artifact, read_artifact
-from ensign.proof.relink import MAP, read_map
 
 _KEPT = "members of {} keep their {}: {}"
 _OTHERWISE = "named as objects, they give a different program"

@@ -24,9 +24,9 @@ from ensign.host.foreign_files import copy_foreign
 from ensign.host.processes import Outcome
 from ensign.model.calls import AskedCall, Call
 from ensign.proof.archives import intermediate
+from ensign.proof.link import MAP
 from ensign.proof.loaded_bytes import Artifact, read_artifact
 from ensign.proof.order_dependence import order_groups
-from ensign.proof.relink import MAP
 
 FOLDER = "layouts"
 _LARGEST_BYTES = 2**36

@@ -18,9 +18,8 @@ from ensign.builders.stages import Stage
 from ensign.builders.training import TrainingRun
 from ensign.host.files import copy_tree, remove_tree
 from ensign.model.calls import Call
-from ensign.proof.link import TreePlace
+from ensign.proof.link import MAP, TreePlace, command_for_map, read_map
 from ensign.proof.read import link_of
-from ensign.proof.relink import MAP, command_for_map, read_map
 from ensign.toolchains.profiling import FDATA
 
 TREE = "tree"

@@ -4,6 +4,7 @@ What LTO generates shows no members: it has inlined them, and the linker's map h
 GNU ld goes through the inputs once and takes of an archive what is needed so far (ld(1), on
 archives and `--start-group`). lld and mold remember what archives offer, and take a member when
 something needs it, before or after; of an archive and a shared library the first one gives.
+A short link is done once more for the map alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from elftools.elf.sections import SymbolTableSection
 
+from ensign.host.foreign_files import HostileFileError, read_foreign
 from ensign.host.processes import Processes
 from ensign.host.regular_file import read_regular
 from ensign.model.calls import Call, LinkWord, is_shared
@@ -40,6 +42,9 @@ _LONGEST_SCRIPT_BYTES = 10_000
 _SYSTEM = ("/usr/lib/{machine}", "/lib/{machine}", "/usr/lib64", "/lib64", "/usr/lib", "/lib")
 _START = frozenset({"main"})  # needed by the C library's start file
 _REMEMBERING = ("lld", "mold")
+_LONGEST_MAP_BYTES = 2**30
+_LONGEST_NS = 20 * 10**9
+MAP, _OUTPUT = "link.map", "relinked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,28 @@ class TreePlace:
         if self.seen_as and (path == self.seen_as or path.startswith(self.seen_as + "/")):
             return self.tree / path[len(self.seen_as) :].lstrip("/")
         return Path(path)
+
+
+def command_for_map(call: Call | None, folder: str) -> tuple[str, ...]:
+    """The command that writes a map of that link into `folder`; empty where it is not worth it.
+
+    A link with LTO generates all code again and its map shows no archive members, so it is left
+    alone, and so is one without archives, or one that took long.
+    """
+    if call is None or call.wall_ns > _LONGEST_NS or lto_of(call.ran):
+        return ()
+    if not any(word.is_library for word in call.line.inputs):
+        return ()
+    words = (*call.words_without_output(), "-o", f"{folder}/{_OUTPUT}")
+    return ("env", "-C", call.cwd, call.program, *words, f"-Wl,-Map={folder}/{MAP}")
+
+
+def read_map(folder: Path) -> str | None:
+    """The map that the command wrote; None if there is none."""
+    try:
+        return read_foreign(folder / MAP, _LONGEST_MAP_BYTES).decode(errors="replace")
+    except HostileFileError:
+        return None
 
 
 def read_link(

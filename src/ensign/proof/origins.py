@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from ensign.host.files import file_sha256
+from ensign.host.files import file_sha256, tree_entries
 from ensign.host.os_errors import is_shortage
 from ensign.model.calls import Call, LinkInput
 from ensign.proof.archives import contents
 from ensign.proof.bounded_elf import DamagedFile, elf_of
 from ensign.proof.elf import comments, units_of
-from ensign.proof.facts import FileOrigins, Stray, Unit, UnitKind, Why
-from ensign.proof.leftovers import Leftover
+from ensign.proof.facts import FileOrigins, LinkFacts, Stray, Unit, UnitKind, Why
+from ensign.proof.leftovers import PROGRAM, Leftover, kind_of
 from ensign.proof.link import TreePlace
 
 _MACHINES = ("/usr/", "/lib", "/opt/", "/nix/store/", "/gnu/store/", "/home/linuxbrew/")
@@ -40,8 +40,8 @@ class OriginEvidence:
     """What origins are told from.
 
     `calls` are those of all stages, oldest first; `before` is what lay in the tree when the first
-    one began, at `began_unix_ns`. `used` has the members that the artifact's link took, by archive.
-    `scratch` is a further folder of the build's own, as it saw it.
+    one began, at `began_unix_ns`. `scratch` is a further folder of the build's own, as it saw it.
+    `recorded` is False where no calls are recorded at all.
     """
 
     place: TreePlace
@@ -49,7 +49,6 @@ class OriginEvidence:
     before: Sequence[Leftover]
     began_unix_ns: int
     scratch: str = ""
-    used: Mapping[str, frozenset[str]] = field(default_factory=dict)
     recorded: bool = True
 
 
@@ -58,10 +57,21 @@ def is_runtime(path: str) -> bool:
     return _RUNTIME.search(path) is not None
 
 
-def trace(names: Iterable[str], evidence: OriginEvidence) -> tuple[FileOrigins, ...]:
-    """The origins of files of the tree, in ELF, by their relative names."""
-    tracer = _Tracer(evidence)
+def trace(
+    names: Iterable[str], evidence: OriginEvidence, link: LinkFacts
+) -> tuple[FileOrigins, ...]:
+    """The origins of files of the tree, in ELF, by their relative names; `link` made the first."""
+    tracer = _Tracer(evidence, link)
     return tuple(tracer.file(name) for name in names)
+
+
+def programs_below(folder: Path, artifact: str, tools: Collection[str]) -> Iterator[str]:
+    """Programs and libraries that were taken out of a tree, the artifact first; without tools."""
+    yield artifact
+    for name, path in tree_entries(folder):
+        plain = path.is_file() and not path.is_symlink()
+        if plain and name not in (*tools, artifact) and kind_of(path) == PROGRAM:
+            yield name
 
 
 @dataclass
@@ -75,8 +85,9 @@ class _FoundOrigin:
 
 
 class _Tracer:
-    def __init__(self, evidence: OriginEvidence) -> None:
+    def __init__(self, evidence: OriginEvidence, link: LinkFacts) -> None:
         self._evidence = evidence
+        self._used = {path: frozenset(members) for path, members in link.used}
         self._made: dict[str, tuple[Call, str]] = {}
         for call in evidence.calls:
             if call.exit == 0 and call.tool != "ar":
@@ -166,13 +177,10 @@ class _Tracer:
             self._content(each.sha256, each.path, "", found)
         elif each.sha256 not in found.seen:
             found.seen.add(each.sha256)
-            used = self._used(each)
+            used = self._used.get(str(self._evidence.place.find(each.path, "/")))
             for member, digest in each.members:
                 if used is None or member in used:
                     self._content(digest, each.path, member, found)
-
-    def _used(self, archive: LinkInput) -> frozenset[str] | None:
-        return self._evidence.used.get(str(self._evidence.place.find(archive.path, "/")))
 
     def _content(self, digest: str, path: str, member: str, found: _FoundOrigin) -> None:
         if digest in found.seen:

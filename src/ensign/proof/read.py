@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from ensign.host.files import tree_entries
+from ensign.host.foreign_files import HostileFileError, read_foreign
 from ensign.host.processes import Processes
 from ensign.host.regular_file import read_regular
-from ensign.model.calls import Call
+from ensign.model.calls import Call, is_shared
 from ensign.proof.archives import intermediate, read_archive
-from ensign.proof.elf import read_binary
-from ensign.proof.facts import Binary, LinkFacts, Objects, Proof, UnindexedArchive
-from ensign.proof.link import TreePlace, read_link
-from ensign.proof.own_levels import own_levels
-from ensign.proof.unlinked_archives import with_unlinked_archives
+from ensign.proof.bounded_elf import DamagedFile, damage_told
+from ensign.proof.elf import exported, read_binary
+from ensign.proof.facts import (
+    Binary,
+    LinkFacts,
+    Objects,
+    Order,
+    OrderFact,
+    Proof,
+    UnindexedArchive,
+)
+from ensign.proof.identity import read_identity
+from ensign.proof.link import TreePlace, offered, path_of, read_link
 
 # Cargo reads those of the folder that it is started in, and of those above.
 _FILES = (".cargo/config.toml", ".cargo/config")
 _MOST_BYTES = 1 << 20
 _LONGEST = 200
+_LARGEST_SOURCE_BYTES = 8 << 20
+# Sources that say themselves how they are optimized, which no record of flags shows.
+_OWN = re.compile(
+    rb"^[ \t]*#[ \t]*pragma[ \t]+(GCC|clang)[ \t]+optimize\b"
+    rb"|\b_Pragma[ \t]*\([ \t]*\"(GCC|clang) optimize\b"
+    rb"|\b__attribute__[ \t]*\(\([^)\n]*\b(__)?(optimize|optnone)(__)?\b"
+    rb"|\[\[[^]\n]*\b(gnu::optimize|clang::optnone)\b",
+    re.MULTILINE,
+)
 
 
 def read_proof(
@@ -118,6 +138,84 @@ def unindexed_archive(path: Path, name: str) -> UnindexedArchive | None:
     if slim and not (index & own if own else index - plain):
         return UnindexedArchive(name, len(slim))
     return None
+
+
+def with_unlinked_archives(
+    seen: LinkFacts, artifact: Path, link: Call, calls: Sequence[Call], place: TreePlace
+) -> LinkFacts:
+    """The facts of a link with archives that none took, whose functions come from elsewhere.
+
+    `calls` are all of the artifact's stage.
+    """
+    identity = read_identity(artifact)
+    files = {} if identity is None or not identity.imports else dict(_files(place.tree))
+    archives = {name: path for name, path in files.items() if name.endswith(".a")}
+    if identity is None or not archives:
+        return seen
+    linked = {
+        path_of(word, call, place).resolve()
+        for call in calls
+        if call.has_linked
+        for word in call.line.inputs
+    }
+    own = {symbol for name, path in files.items() if is_shared(name) for symbol in exported(path)}
+    foreign = identity.imports - own
+    found = []
+    for name, path in archives.items():
+        archive = None if path.resolve() in linked else read_archive(path)
+        if archive is None:
+            continue
+        # What bitcode defines is known of the index alone.
+        own_index = archive.index or frozenset()
+        if taken := foreign & own_index.union(*(each.defines for each in archive.members)):
+            other = _offering(taken, link, place)
+            found.append(OrderFact(Order.UNLINKED, name, other, tuple(sorted(taken))))
+    return replace(seen, order=(*seen.order, *found))
+
+
+def _files(tree: Path) -> Iterator[tuple[str, Path]]:
+    for name, path in tree_entries(tree):
+        if (name.endswith(".a") or is_shared(path.name)) and path.is_file():
+            yield name, path
+
+
+def _offering(symbols: frozenset[str], link: Call, place: TreePlace) -> str:
+    """The word of the link that names a shared library with one of these; empty if none does."""
+    for word in link.line.inputs:
+        path = path_of(word, link, place)
+        with suppress(DamagedFile), damage_told():
+            if is_shared(path.name) and symbols & offered(path):
+                return word.text
+    return ""
+
+
+def own_levels(calls: Sequence[Call], place: TreePlace) -> tuple[str, ...]:
+    """Compiled sources of the tree that say themselves how they are optimized, as `part.c:3`.
+
+    What they include is not read.
+    """
+    sources = dict.fromkeys(
+        place.find(source, call.cwd)
+        for call in calls
+        if call.is_compiler
+        for source in call.line.sources
+    )
+    return tuple(_own_levels(sources, place.tree))
+
+
+def _own_levels(sources: Iterable[Path], tree: Path) -> Iterator[str]:
+    for path in sources:
+        if path.is_relative_to(tree):
+            with suppress(HostileFileError, OSError):
+                line = line_of_own_level(read_foreign(path, _LARGEST_SOURCE_BYTES))
+                if line:
+                    yield f"{path.relative_to(tree)}:{line}"
+
+
+def line_of_own_level(text: bytes) -> int:
+    """The first line of a source that says so, from 1; 0 where none does."""
+    found = _OWN.search(text)
+    return text.count(b"\n", 0, found.start()) + 1 if found else 0
 
 
 def own_rustflags(tree: Path) -> tuple[str, ...]:

@@ -358,7 +358,7 @@ def _program(trace: TracedExecution, files: Mapping[str, MappedFile]) -> MappedF
 
 def _libraries(first: TracedExecution, other: TracedExecution) -> Iterator[str]:
     """Those that one of them loads; an allocator is named as such."""
-    from ensign.proof.needed_libraries import ALLOCATORS  # noqa: PLC0415
+    from ensign.proof.loader import ALLOCATORS  # noqa: PLC0415
     from ensign.proof.visible_code import with_and_without  # noqa: PLC0415
 
     before, after = (

@@ -25,7 +25,7 @@ from ensign.proof.facts import Binary, LinkFacts, Objects, Proof
 from ensign.proof.fast_math import links_fast_math
 from ensign.proof.identity import read_identity
 from ensign.proof.link import TreePlace, read_link
-from ensign.proof.needed_libraries import is_of_glibc, libraries_of
+from ensign.proof.loader import is_of_glibc, libraries_of
 from ensign.proof.objects import (
     ObjectFacts,
     as_binary,
@@ -33,8 +33,14 @@ from ensign.proof.objects import (
     objects_below,
     read_object,
 )
-from ensign.proof.own_levels import own_levels
-from ensign.proof.read import BY_RUSTC, link_of, read_tree, unindexed_archive
+from ensign.proof.read import (
+    BY_RUSTC,
+    link_of,
+    own_levels,
+    read_tree,
+    unindexed_archive,
+    with_unlinked_archives,
+)
 from ensign.proof.rules.artifact import code_findings, start_up_findings
 from ensign.proof.rules.description import describe
 from ensign.proof.rules.judge import judge
@@ -44,7 +50,6 @@ from ensign.proof.rules.questions import open_questions
 from ensign.proof.rules.units import object_findings
 from ensign.proof.rust_calls import linked_crates
 from ensign.proof.separate_debug import find_debug_file
-from ensign.proof.unlinked_archives import with_unlinked_archives
 from ensign.proof.unoptimized import Unoptimized, read_unoptimized, together
 from ensign.tools.doctor.folder import (
     LARGEST_FILE_BYTES,

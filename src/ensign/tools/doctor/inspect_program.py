@@ -20,7 +20,7 @@ from ensign.proof.evidence import BuildEvidence
 from ensign.proof.fast_math import links_fast_math
 from ensign.proof.identity import read_identity
 from ensign.proof.instructions import read_instructions
-from ensign.proof.needed_libraries import (
+from ensign.proof.loader import (
     ALLOCATORS,
     Library,
     libraries_of,

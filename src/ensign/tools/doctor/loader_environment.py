@@ -7,7 +7,7 @@ import re
 
 from ensign.meter.processor import read_processor
 from ensign.model.instructions import LEVELS
-from ensign.proof.needed_libraries import LoaderSurroundings, read_cache
+from ensign.proof.loader import LoaderSurroundings, read_cache
 
 
 def loader_surroundings() -> LoaderSurroundings:

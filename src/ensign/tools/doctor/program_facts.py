@@ -16,7 +16,7 @@ from ensign.proof.flags import effects, level_of, lto_of
 from ensign.proof.go_build import GoBuild
 from ensign.proof.identity import Identity
 from ensign.proof.instructions import Instructions
-from ensign.proof.needed_libraries import ALLOCATORS, Library
+from ensign.proof.loader import ALLOCATORS, Library
 from ensign.proof.rust_calls import Crate, linked_crates
 from ensign.tools.doctor.isa_levels import AskedSet
 from ensign.tools.doctor.protections import hardening_of

@@ -104,10 +104,9 @@ def origins_of(found: FoundRecord, path: Path, link: LinkFacts) -> tuple[FileOri
     """From which recorded calls the objects of a file come."""
     calls = found.record.calls
     began = min((call.started_unix_ns for call in calls), default=0)
-    used = {archive: frozenset(names) for archive, names in link.used}
-    evidence = OriginEvidence(found.place, calls, (), began, used=used)
+    evidence = OriginEvidence(found.place, calls, (), began)
     name = os.path.relpath(path.absolute(), found.place.tree)
-    return trace((name,), evidence)
+    return trace((name,), evidence, link)
 
 
 def record_findings(seen: BuildEvidence, found: FoundRecord) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from ensign.proof.archives import read_archive
 from ensign.proof.elf import exported
 from ensign.proof.evidence import some
 from ensign.proof.identity import Identity
-from ensign.proof.needed_libraries import Library
+from ensign.proof.loader import Library
 
 
 def archives_of(files: Mapping[str, Path]) -> dict[str, frozenset[str]]:
