@@ -48,7 +48,7 @@ from ensign.proof.link_line import files_in_map, used_by_map
 from ensign.proof.lto_symbols import symbols_by_member
 from ensign.proof.rules.log import unknown_lto
 from ensign.report.as_environment import differences_text, sheet_text
-from ensign.ship.debian_rules import with_additions
+from ensign.ship.source_change import with_debian_variables
 from ensign.sources.apt import (
     parse_deb822,
     parse_one_line,
@@ -147,7 +147,7 @@ def _apt(text: str) -> None:
 
 def _debian_rules(text: str) -> None:
     more = {"DEB_CFLAGS_MAINT_APPEND": "-O3", "CC": "gcc-12"}
-    changed = with_additions(text, more)
+    changed = with_debian_variables(text, more)
     assert all(changed.count(f"export {name} ") for name in more)
 
 

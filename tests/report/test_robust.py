@@ -8,7 +8,7 @@ import report_data as data
 from ensign.model.results import LayoutFacts, Result, WorstLayout
 from ensign.report import as_html, as_markdown, as_terminal
 from ensign.report.verdict import verdict_of
-from ensign.tools.ship.ship import chosen
+from ensign.tools.ship import chosen
 from stats.test_winner import BASELINE, FAST, STEADY, raced
 
 WORST = {"baseline": 1.04, "fast": 1.015, "steady": 0.962}

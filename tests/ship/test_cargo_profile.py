@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from ensign.model.errors import InputError
-from ensign.ship.cargo_profile import (
+from ensign.ship.source_change import (
     manifests_of,
     with_profile,
     with_rustflags,

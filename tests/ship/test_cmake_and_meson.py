@@ -16,8 +16,8 @@ from ensign.model.build_events import ignore
 from ensign.model.shipment import Shipment
 from ensign.model.study import Study
 from ensign.model.variants import Variant
-from ensign.ship.patch import EditError
 from ensign.ship.rebuild import ship_variant
+from ensign.ship.source_change import EditError
 
 BASELINE = Variant("plain", "gcc-12", "-O2")
 LTO = Variant("gcc-lto", "gcc-12", "-O3", "full")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ensign.model.errors import InputError
-from ensign.ship.debian_rules import additions, with_additions
+from ensign.ship.source_change import debian_variables, with_debian_variables
 from ensign.toolchains.table import Flags
 
 C, LD = "DEB_CFLAGS_MAINT_APPEND", "DEB_LDFLAGS_MAINT_APPEND"
@@ -11,7 +11,7 @@ C, LD = "DEB_CFLAGS_MAINT_APPEND", "DEB_LDFLAGS_MAINT_APPEND"
 
 def test_flags_become_what_dpkg_buildflags_is_told() -> None:
     flags = Flags(("-O3", "-D_FORTIFY_SOURCE=3"), ("-O3", "-flto=auto"))
-    assert additions(flags, {"CC": "clang-19"}) == {
+    assert debian_variables(flags, {"CC": "clang-19"}) == {
         "CC": "clang-19",
         "DEB_CPPFLAGS_MAINT_APPEND": "-D_FORTIFY_SOURCE=3",
         C: "-O3 -D_FORTIFY_SOURCE=3",
@@ -22,7 +22,7 @@ def test_flags_become_what_dpkg_buildflags_is_told() -> None:
 
 def test_new_variables_come_before_whatever_reads_them() -> None:
     rules = "#!/usr/bin/make -f\n# words\nCFLAGS := $(shell dpkg-buildflags)\n%:\n\tdh $@\n"
-    assert with_additions(rules, {C: "-O3 $x", LD: "-flto"}) == (
+    assert with_debian_variables(rules, {C: "-O3 $x", LD: "-flto"}) == (
         f"#!/usr/bin/make -f\n# words\n\nexport {C} = -O3 $$x\nexport {LD} = -flto\n"
         "CFLAGS := $(shell dpkg-buildflags)\n%:\n\tdh $@\n"
     )
@@ -40,7 +40,7 @@ def test_new_variables_come_before_whatever_reads_them() -> None:
 )
 def test_what_the_package_says_itself_stays(assigned: str) -> None:
     rules = f"#!/usr/bin/make -f\n{assigned}\n%:\n\tdh $@\n"
-    assert with_additions(rules, {C: "-O3"}) == (
+    assert with_debian_variables(rules, {C: "-O3"}) == (
         f"#!/usr/bin/make -f\n{assigned}\nexport {C} += -O3\n%:\n\tdh $@\n"
     )
 
@@ -48,4 +48,4 @@ def test_what_the_package_says_itself_stays(assigned: str) -> None:
 @pytest.mark.parametrize("value", ["-Da#b", "-Da\nall:"])
 def test_what_cannot_stand_in_a_makefile_is_refused(value: str) -> None:
     with pytest.raises(InputError, match="cannot stand in debian/rules"):
-        with_additions("", {C: value})
+        with_debian_variables("", {C: value})

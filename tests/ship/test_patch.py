@@ -4,7 +4,7 @@ import pytest
 
 from ensign.model.errors import InputError
 from ensign.model.study_build import Edit
-from ensign.ship.patch import EditError, change
+from ensign.ship.source_change import EditError, change
 
 VALUES = {"cflags": "-O3 -flto", "link_only": "", "opt": "-O3"}
 

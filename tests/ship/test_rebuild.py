@@ -17,8 +17,8 @@ from ensign.model.errors import CommandFailed, InputError
 from ensign.model.shipment import Shipment
 from ensign.model.study import Study
 from ensign.model.variants import Variant
-from ensign.ship.patch import EditError
 from ensign.ship.rebuild import ship_variant
+from ensign.ship.source_change import EditError
 
 BASELINE = Variant("plain", "gcc-12", "-O2")
 GCC_LTO = Variant("gcc-lto", "gcc-12", "-O3", "full")

@@ -11,7 +11,7 @@ from ensign.meter.processor import read_processor
 from ensign.model.errors import InputError
 from ensign.model.instructions import FIRST_LEVEL, LEVELS, InstructionSets
 from ensign.toolchains.find import ToolchainFinder
-from ensign.tools.ship.hosts import Host, require_hosts
+from ensign.tools.hosts import Host, require_hosts
 from processors import PROCESSORS, stand_in_here
 from real_processes import PlainProcesses
 

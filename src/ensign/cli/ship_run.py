@@ -13,9 +13,9 @@ from ensign.experiment.study.prepare import open_cache, open_study
 from ensign.experiment.study.run import folder_of, stored_result
 from ensign.model.shipment import ShippedFile
 from ensign.report.as_pull_request import pull_request
-from ensign.tools.ship.hosts import read_host
-from ensign.tools.ship.ship import PAGE, Demands, check_folder, chosen, write_folder
-from ensign.tools.ship.ship import ship as ship_study
+from ensign.tools.hosts import read_host
+from ensign.tools.ship import PAGE, Demands, check_folder, chosen, write_folder
+from ensign.tools.ship import ship as ship_study
 
 _NO_EFFECT = 1
 _SHOWN = 3

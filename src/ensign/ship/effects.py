@@ -42,12 +42,23 @@ class ComparedBuild:
     """A build: what was seen of it, and the hash of the bytes of all its files that count.
 
     `others` are the same of the files that are loaded with the program.
-    Programs in its calls are named by what they really are, behind all links.
     """
 
     seen: BuildEvidence
     identity: str
     others: tuple[BuildEvidence, ...] = ()
+
+    def behind_links(self, real: Callable[[str], str]) -> ComparedBuild:
+        """The same build, with programs by what they are: `cc` and `gcc-12` may be the same one."""
+
+        def named(calls: tuple[Call, ...]) -> tuple[Call, ...]:
+            return tuple(replace(call, program=real(call.program)) for call in calls)
+
+        seen, *others = (
+            replace(each, calls=named(each.calls), dependency_calls=named(each.dependency_calls))
+            for each in (self.seen, *self.others)
+        )
+        return replace(self, seen=seen, others=tuple(others))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,23 +30,32 @@ from ensign.host.files import copy_tree, is_file, write_atomically
 from ensign.host.root_directory import RootDirectory
 from ensign.model.build_events import BuildEvent, EventKind, OnEvent
 from ensign.model.built_files import identity as identity_of
-from ensign.model.calls import Call
 from ensign.model.errors import CommandFailed, InputError
 from ensign.model.instructions import InstructionSets
 from ensign.model.placeholders import shown
 from ensign.model.shipment import NOT_VERIFIED, Shipment, ShippedFile
-from ensign.model.study_build import Build
 from ensign.model.study_environment import environment_of
 from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.model.variants import Variant, trained
-from ensign.proof.evidence import BuildEvidence, moved
-from ensign.ship import cargo_profile, debian_rules, patch, script
+from ensign.proof.evidence import moved
+from ensign.ship import script
 from ensign.ship.called_programs import called_by_name, watched_programs
 from ensign.ship.effects import ComparedBuild, verify
+from ensign.ship.source_change import (
+    CARGO_CONFIGURATION,
+    PATCH,
+    SourceChange,
+    cargo_change,
+    change,
+    changed_texts,
+    debian_variables,
+    manifests_of,
+    with_debian_variables,
+)
 from ensign.sources.obtain import SourceTree
 from ensign.toolchains.find import Toolchain, ToolchainFinder
 from ensign.toolchains.hardening import beside_libraries
-from ensign.toolchains.places import THIS_MACHINE, ProgramPlace
+from ensign.toolchains.places import THIS_MACHINE
 from ensign.toolchains.profiling import using
 from ensign.toolchains.spelling import without_evidence
 from ensign.toolchains.table import Family, Flags
@@ -103,7 +112,7 @@ def ship_variant(
     )
     shipment, shipped = shipping.as_script() if trained(variant) else shipping.as_change()
     programs = shipping.root or THIS_MACHINE
-    was = _as_built(seen, measured.others, measured.facts.identity, programs)
+    was = ComparedBuild(seen, measured.facts.identity, measured.others).behind_links(programs.real)
     asked = None if changed_by is None else (*changed_by.compile, *changed_by.link)
     return replace(shipment, verified=verify(was, shipped, asked))
 
@@ -170,46 +179,33 @@ class _Shipping:
             furnish,
             self.build_context,
         )
-        typed = (f"patch -p1 < {patch.NAME}", *typed)
-        return self._shipment((ShippedFile(patch.NAME, _bytes(changed.diff)),), typed), seen
+        typed = (f"patch -p1 < {PATCH}", *typed)
+        return self._shipment((ShippedFile(PATCH, _bytes(changed.diff)),), typed), seen
 
-    def _change(self) -> tuple[patch.SourceChange, Commands, tuple[str, ...]]:
+    def _change(self) -> tuple[SourceChange, Commands, tuple[str, ...]]:
         """The change of the files, the commands that verify it, and what a user types for that."""
-        study = self.request.study
-        if study.ship is not None:
-            texts = dict(self._texts([edit.file for edit in study.ship.edits]))
-            changed = patch.change(study.ship.edits, texts, self._values())
-            commands = filled_all(study.ship.commands, self._names, "ship.commands")
-            return changed, commands, tuple(map(_typed, commands))
-        if study.build.system == "cargo":
-            return self._cargo_change(study.build)
-        if study.build.system != "debian":
+        ship, build = self.request.study.ship, self.request.study.build
+        if ship is not None:
+            texts = self._texts([edit.file for edit in ship.edits])
+            commands = filled_all(ship.commands, self._names, "ship.commands")
+            return change(ship.edits, texts, self._values()), commands, tuple(map(_typed, commands))
+        if build.system == "cargo":
+            texts = self._texts([*manifests_of(build.folder), CARGO_CONFIGURATION])
+            changed = cargo_change(build.folder, texts, self.toolchain.host, self.changed_by)
+            words = ["cargo", "build", "--release", *build.options]
+            words += [word for name in build.targets for word in ("--bin", name)]
+            rustc = PurePosixPath(self.toolchain.cc).name
+            commands = plain_build(build, self.toolchain.cargo, rustc)
+            return changed, commands, (f"{self._named_rustc()}{shown(words)}",)
+        if build.system != "debian":
             raise InputError("the study has no [ship] table")
-        before = dict(self._texts([RULES]))
+        before = self._texts([RULES])
         if RULES not in before:
             raise InputError(f"the source has no {RULES}")
         flags = beside_libraries(self.toolchain.kind, self.changed_by)
-        more = debian_rules.additions(flags, self._tools_beside_the_usual())
-        after = {RULES: debian_rules.with_additions(before[RULES], more)}
-        return patch.changed_texts(before, after), (plain_rules(study.build),), (PACKAGED,)
-
-    def _cargo_change(self, build: Build) -> tuple[patch.SourceChange, Commands, tuple[str, ...]]:
-        """Of the release profile, and of Cargo's configuration in the folder that it is run in."""
-        config = cargo_profile.CONFIGURATION
-        before = dict(self._texts([*cargo_profile.manifests_of(build.folder), config]))
-        manifest = cargo_profile.workspace_manifest(build.folder, before)
-        edited = cargo_profile.with_profile(manifest, before[manifest], self.changed_by)
-        after = {**before, manifest: edited}
-        own = before.get(config, "")
-        configured = cargo_profile.with_rustflags(own, self.toolchain.host, self.changed_by)
-        if configured != own:
-            after[config] = configured
-        words = ["cargo", "build", "--release", *build.options]
-        words += [word for name in build.targets for word in ("--bin", name)]
-        typed = (f"{self._named_rustc()}{shown(words)}",)
-        rustc = PurePosixPath(self.toolchain.cc).name
-        commands = plain_build(build, self.toolchain.cargo, rustc)
-        return patch.changed_texts(before, after), commands, typed
+        more = debian_variables(flags, self._tools_beside_the_usual())
+        after = {RULES: with_debian_variables(before[RULES], more)}
+        return changed_texts(before, after), (plain_rules(build),), (PACKAGED,)
 
     def _named_rustc(self) -> str:
         """What a user puts in front where the variant's rustc is not the one of the path."""
@@ -255,12 +251,14 @@ class _Shipping:
         typed = f"bash {script.NAME} SOURCE {name}"
         return self._shipment(files, (typed,)), replace(made, seen=seen)
 
-    def _texts(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    def _texts(self, names: Sequence[str]) -> dict[str, str]:
         """The files that are there."""
-        for name in dict.fromkeys(names):
-            path = self.source.tree / name
-            if is_file(path):
-                yield name, path.read_bytes().decode("utf-8", "surrogateescape")
+        paths = {name: self.source.tree / name for name in names}
+        return {
+            name: path.read_bytes().decode("utf-8", "surrogateescape")
+            for name, path in paths.items()
+            if is_file(path)
+        }
 
     def _values(self) -> dict[str, str]:
         flags, variant = self.changed_by, self.variant
@@ -384,22 +382,8 @@ class _Shipping:
         program = program_of(entry)
         identity = identity_of(program.taken.files, program.artifact.loadable_sha256)
         others = tuple(seen_of_files(seen, entry))
-        return _as_built(seen, others, identity, self.root or THIS_MACHINE)
-
-
-def _as_built(
-    seen: BuildEvidence, others: Sequence[BuildEvidence], identity: str, place: ProgramPlace
-) -> ComparedBuild:
-    """Programs of calls by what they are: `cc` and `gcc-12` may be the same one."""
-
-    def real(calls: tuple[Call, ...]) -> tuple[Call, ...]:
-        return tuple(replace(call, program=place.real(call.program)) for call in calls)
-
-    def behind_links(each: BuildEvidence) -> BuildEvidence:
-        calls, dependency_calls = real(each.calls), real(each.dependency_calls)
-        return replace(each, calls=calls, dependency_calls=dependency_calls)
-
-    return ComparedBuild(behind_links(seen), identity, tuple(map(behind_links, others)))
+        place = self.root or THIS_MACHINE
+        return ComparedBuild(seen, identity, others).behind_links(place.real)
 
 
 def _typed(argv: tuple[str, ...]) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
-from ensign.tools.ship.ship import chosen
+from ensign.tools.ship import chosen
 from report_data import build, confirmed_study, study
 
 FAILED = Finding("check-failed", Severity.ERROR, "fails the check: 1 test", "clang-19-O3-lto")

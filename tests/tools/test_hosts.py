@@ -14,7 +14,7 @@ from ensign.model.errors import InputError
 from ensign.model.instructions import LEVELS, InstructionSets, ProcessorSets
 from ensign.model.shipment import NOT_VERIFIED, Shipment
 from ensign.report.as_pull_request import where_it_runs
-from ensign.tools.ship.hosts import Host, read_host, require_hosts
+from ensign.tools.hosts import Host, read_host, require_hosts
 
 V3 = InstructionSets(LEVELS["x86-64-v3"])
 OLD = Host("old", ProcessorSets(LEVELS["x86-64-v2"] | {"avx"}))

@@ -30,18 +30,18 @@ from ensign.model.study_problems import suggestion
 from ensign.model.variants import Variant, trained
 from ensign.report.confirmation import findings_of
 from ensign.report.verdict import shown_regressions, suite_sentence, verdict_of
-from ensign.ship import patch, script
-from ensign.ship.patch import EditError
+from ensign.ship import script
 from ensign.ship.rebuild import instructions_of_variant, ship_variant
+from ensign.ship.source_change import PATCH, EditError
 from ensign.stats.winner import winner
 from ensign.toolchains.spelling import without_evidence
 from ensign.toolchains.table import Flags
-from ensign.tools.ship.hosts import Host, require_hosts
+from ensign.tools.hosts import Host, require_hosts
 
 # Whose own files say where the flags belong.
 _BY_SYSTEM = ("cargo", "debian")
 PAGE = "pull-request.md"
-_NAMES = (patch.NAME, script.NAME, script.FILES, PAGE)
+_NAMES = (PATCH, script.NAME, script.FILES, PAGE)
 REGRESSIONS, CHECK = "regressions", "check"
 DESPITE = (REGRESSIONS, CHECK)
 

@@ -1,1 +1,0 @@
-"""`ensign ship`: what a study found becomes a change that can be merged."""
