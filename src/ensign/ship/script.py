@@ -12,6 +12,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 
 from ensign.builders.commands import Commands
 from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, TrainingSteps
@@ -38,86 +39,6 @@ _VARIABLES = {
 _NO_MARKS: Mapping[str, str] = {}
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 
-_HEAD = """\
-#!/bin/bash
-# Builds {title}: {choices}.
-# The steps are those of the build that was measured. {needs}
-#
-#   bash build.sh SOURCE PROGRAM [FOLDER]
-#
-# SOURCE is the pristine source, which is copied; PROGRAM is the file to make. FOLDER is a new one
-# for trees and profiles; without it they are made in a temporary folder, and removed. Trained
-# programs listen on ports above PORT; JOBS is how many commands make may run at once.
-set -euo pipefail
-shopt -s globstar
-[ $# -ge 2 ] || {{ echo "usage: bash build.sh SOURCE PROGRAM [FOLDER]" >&2; exit 2; }}
-here=$(cd "$(dirname "$0")" && pwd)
-files=$here/training
-[ -d "$files" ] || files=$here
-source=$(cd "$1" && pwd)
-program=$(realpath -m "$2")
-jobs=${{JOBS:-$(nproc)}} port=${{PORT:-7411}} server= given=${{3:-}}
-if [ -n "$given" ]; then
-    work=$(realpath -m "$given")
-    mkdir "$work"
-else
-    work=$(realpath "$(mktemp -d)")
-fi
-tree=$work/tree
-leave() {{
-    [ -z "$server" ] || kill -KILL "$server" || true
-    [ -n "$given" ] || rm -rf "$work"
-}}
-trap leave EXIT
-export LC_ALL=C TZ=UTC SOURCE_DATE_EPOCH={epoch}
-
-# fresh FROM: the tree anew, as a copy.
-fresh() {{ cd "$work"; rm -rf "$tree"; cp -a "$1" "$tree"; cd "$tree"; }}
-# keep TO NAME...: what the next steps need of the tree.
-keep() {{ to=$work/$1; shift; mkdir -p "$to"; cp -a --parents "$@" "$to"; }}
-# begin RUN: a run of the program, in the folder of the files that it reads.
-begin() {{
-    run=$1 port=$((port + 1)) tmp=$(mktemp -d -p "$work")
-    echo "training: $run"
-    cd "$files"
-}}
-# collect TO: folders for what is counted, and for the profile that is made of it.
-collect() {{ counts=$work/counts profile=$work/$1; rm -rf "$counts"; mkdir "$counts" "$profile"; }}
-"""
-_SERVER = """\
-# await PATTERN: until the server listens, or until its output has the pattern.
-await() {
-    for _ in $(seq 600); do
-        kill -0 "$server" || { echo "the server ended:" >&2; cat "$tmp/log" >&2; exit 1; }
-        if [ -n "$1" ]; then
-            ! grep -Pq -e "$1" "$tmp/log" || return 0
-        elif (: < "/dev/tcp/127.0.0.1/$port") 2> /dev/null; then
-            return 0
-        fi
-        sleep 0.1
-    done
-    echo "the server was not ready after a minute" >&2
-    exit 1
-}
-# start PATTERN ARGUMENT...: the server, on a port that none before it had.
-start() {
-    pattern=$1
-    shift
-    ( cd "$tmp"; serve "$@" > "$tmp/log" 2>&1 ) & server=$!
-    await "$pattern"
-}
-# A server writes its counts when it ends, so it is asked to.
-stop() { kill -TERM "$server"; wait "$server" || true; server=; }
-"""
-
-
-_DRIVER = """\
-# drive FILE: ensign's load generator sends what the file says.
-drive() {
-    sed "s/127\\.0\\.0\\.1:PORT/127.0.0.1:$port/" "$files/$1" | "${DRIVER:-ensign-meter}" drive \\
-        > "$tmp/driven" || { cat "$tmp/driven" >&2; exit 1; }
-}
-"""
 _ADDRESS = "127.0.0.1:PORT"
 _NEEDS_NOTHING = "ensign is not needed."
 _NEEDS_DRIVER = "The training is sent by ensign-meter,\n# which is on PATH, or named by DRIVER."
@@ -151,15 +72,19 @@ def script(steps: Steps) -> str:
             "'build.rewrite' changes calls of compilers, which a script cannot do; "
             "let the project listen to its variables, and use 'build.commands'"
         )
-    title = f"{steps.study.name}, {steps.last.label}"
-    choices = ", ".join(f"{axis} {value}" for axis, value in steps.choices)
     drives = drive_files(steps.study)
-    needs = _NEEDS_DRIVER if drives else _NEEDS_NOTHING
-    parts = [_HEAD.format(title=title, choices=choices, epoch=steps.epoch, needs=needs)]
+    values = {
+        "title": f"{steps.study.name}, {steps.last.label}",
+        "choices": ", ".join(f"{axis} {value}" for axis, value in steps.choices),
+        "needs": _NEEDS_DRIVER if drives else _NEEDS_NOTHING,
+        "epoch": steps.epoch,
+    }
+    begin = re.sub(r"(?<!\$)\{([a-z]+)\}", lambda mark: values[mark[1]], _shell("begin"))
+    parts = [begin]
     if steps.study.server is not None:
-        parts.append(_SERVER)
+        parts.append(_shell("serve"))
     if drives:
-        parts.append(_DRIVER)
+        parts.append(_shell("drive"))
     numbers = {stage.key: number for number, stage in enumerate(steps.stages, 1)}
     tools: dict[str, str] = {}
     for stage in steps.stages:
@@ -169,6 +94,13 @@ def script(steps: Steps) -> str:
     last = f'"$work/{numbers[steps.last.key]}"/{shlex.quote(steps.last.artifact)}'
     parts.append(f'mkdir -p "$(dirname "$program")"\ncp {last} "$program"\n')
     return "\n".join(parts)
+
+
+def _shell(name: str) -> str:
+    """A part of all such scripts."""
+    return (
+        resources.files("ensign.ship").joinpath("shell", f"{name}.sh").read_text(encoding="utf-8")
+    )
 
 
 def drive_files(study: Study) -> dict[str, bytes]:
