@@ -78,6 +78,16 @@ def test_a_level_that_the_manifest_gives_a_package_is_named() -> None:
     assert codes(declared) == {}
 
 
+def test_a_crate_that_is_named_in_full_is_declared_by_its_path_in_the_source() -> None:
+    small = call("lib", f"{GOOD.replace('=3', '=s')} -C linker-plugin-lto {USING}")
+    line = replace(small.line, sources=("/b/src/lib.rs",))
+    seen = seen_of(SCRIPT, replace(small, line=line), PROGRAM)
+    assert 'build.own_flags = ["src/lib.rs"]' in codes(seen)["flags-differ"]
+    assert seen.request is not None
+    declared = replace(seen, request=replace(seen.request, own_flags=("src/lib.rs",)))
+    assert codes(declared) == {}
+
+
 def test_a_level_that_is_overridden_everywhere_is_named() -> None:
     late = [replace(each, ran=(*each.ran, "-Copt-level=1")) for each in (LIBRARY, PROGRAM)]
     found = codes(seen_of(*late))
