@@ -30,6 +30,7 @@ from ensign.model.finding_kinds.builds import (
 from ensign.model.findings import Finding, Severity
 from ensign.model.study_build import Build
 from ensign.model.variants import Variant
+from ensign.proof.comparison import grouped
 from ensign.proof.evidence import BuildEvidence, Request, some
 from ensign.proof.facts import FileOrigins
 from ensign.proof.leftovers import FILE as BEFORE
@@ -188,10 +189,9 @@ def result_of(
 def _flag_files(
     program: str, every: Sequence[BuildEvidence]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    having: dict[str, list[str]] = {}
-    for each in every:
-        for flag in sorted(flags_had(each)):
-            having.setdefault(flag, []).append(each.file or program)
+    having = grouped(
+        (flag, each.file or program) for each in every for flag in sorted(flags_had(each))
+    )
     return tuple((flag, tuple(of)) for flag, of in having.items() if len(of) < len(every))
 
 

@@ -16,7 +16,7 @@ from ensign.model.traced_execution import TracedExecution, Way
 from ensign.model.trials import RaceMapping
 from ensign.proof.loaded_bytes import read_dynamic
 
-_FILES_SHOWN = 3
+_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ def shared_finding(
         return ()
     variants = dict.fromkeys(variant for file in shared for variant in file.variants)
     who = [names.get(variant, variant) for variant in variants]
-    paths = ", ".join(_said(file) for file in shared[:_FILES_SHOWN])
-    more = f" and {len(shared) - _FILES_SHOWN} more" if len(shared) > _FILES_SHOWN else ""
+    paths = ", ".join(_said(file) for file in shared[:_SHOWN])
+    more = f" and {len(shared) - _SHOWN} more" if len(shared) > _SHOWN else ""
     effect = (
         "so they are never alive at once: whole executions take turns"
         if apart
@@ -82,9 +82,6 @@ def _said(file: SharedFile) -> str:
 
 def _what(shared: tuple[SharedFile, ...]) -> str:
     return "file" if len(shared) == 1 else "files"
-
-
-_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)

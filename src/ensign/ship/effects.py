@@ -8,7 +8,7 @@ and by the findings that only the shipped build has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from ensign.model.calls import Call, is_object
@@ -81,7 +81,7 @@ def verify(
     With `asked`, flags, only what these decide is compared: the rest was chosen for this compiler.
     """
     same_bytes = measured.identity == shipped.identity
-    subjects = None if asked is None else frozenset((*effects(asked), "compiler"))
+    subjects = None if asked is None else sorted({*effects(asked), "compiler"})
     problems = list(_problems(measured.seen, shipped.seen, subjects))
     theirs = {each.file: each for each in shipped.others}
     for seen in measured.others:
@@ -95,11 +95,10 @@ def verify(
 
 
 def _problems(
-    measured: BuildEvidence, shipped: BuildEvidence, subjects: frozenset[str] | None
+    measured: BuildEvidence, shipped: BuildEvidence, subjects: Sequence[str] | None
 ) -> Iterator[str]:
     """Of one file; `subjects` are those that are compared, if not all."""
-    rust = is_of_rust(measured)
-    if rust:
+    if is_of_rust(measured):
         yield from _part_problems(measured, shipped, None, _RUST)
     else:
         yield from _part_problems(measured, shipped, subjects, _C)
@@ -126,7 +125,7 @@ def _parted(shipped: BuildEvidence, measured: BuildEvidence) -> BuildEvidence:
 def _part_problems(
     measured: BuildEvidence,
     shipped: BuildEvidence,
-    subjects: frozenset[str] | None,
+    subjects: Sequence[str] | None,
     language: _Language,
 ) -> Iterator[str]:
     ours, theirs = language.read(measured), language.read(shipped)
@@ -142,8 +141,7 @@ def _part_problems(
     differing = grouped(
         (language.say(each), name)
         for name in sorted(ours.keys() & theirs.keys())
-        for each in differences(ours[name], theirs[name])
-        if subjects is None or each.subject in subjects
+        for each in differences(ours[name], theirs[name], subjects)
     )
     for text, parts in differing.items():
         yield f"{text} in {len(parts)} of {len(ours)} {language.parts} ({shown(parts)})"
@@ -222,7 +220,7 @@ _RUST = _Language(
 
 
 def _link_problems(
-    measured: BuildEvidence, shipped: BuildEvidence, subjects: frozenset[str] | None
+    measured: BuildEvidence, shipped: BuildEvidence, subjects: Sequence[str] | None
 ) -> Iterator[str]:
     was, now = measured.link, shipped.link
     if was is None or now is None:
@@ -237,9 +235,8 @@ def _link_problems(
     # A project that compiles and links with the same variable says more at the link than counts.
     of_units = effects(word for call in compiling for word in call.ran[1:])
     theirs = {key: v for key, v in theirs.items() if key in ours or of_units.get(key) != v}
-    for each in differences(ours, theirs):
-        if subjects is None or each.subject in subjects:
-            yield f"at the link, {_say(each)}"
+    for each in differences(ours, theirs, subjects):
+        yield f"at the link, {_say(each)}"
     for flag in () if shipped.request is None else shipped.request.flags.link:
         told_by_bytes = flag in ("-pie", "-no-pie") or flag.startswith("-Wl,-z,")
         if effect(flag) is None and not told_by_bytes and flag not in now.ran:

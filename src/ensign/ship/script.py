@@ -1,8 +1,9 @@
-"""The stages of a profiled build as a shell script. Pure.
+"""The stages of a profiled build as a shell script.
 
 The script does what the stages do: each in a fresh copy of its parent's tree at one path, since
 compilers find profiles by path. Programs are called by their names. Of ensign it needs nothing,
-or the load generator alone, where the training is sent by that.
+or the load generator alone, where the training is sent by that. What all scripts share is
+read from `shell/`; the rest is pure.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
+from importlib.resources import files
 
 from ensign.builders.commands import Commands
 from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, TrainingSteps
@@ -79,8 +80,7 @@ def script(steps: Steps) -> str:
         "needs": _NEEDS_DRIVER if drives else _NEEDS_NOTHING,
         "epoch": steps.epoch,
     }
-    begin = re.sub(r"(?<!\$)\{([a-z]+)\}", lambda mark: values[mark[1]], _shell("begin"))
-    parts = [begin]
+    parts = [fill(_shell("begin"), values)]
     if steps.study.server is not None:
         parts.append(_shell("serve"))
     if drives:
@@ -97,10 +97,8 @@ def script(steps: Steps) -> str:
 
 
 def _shell(name: str) -> str:
-    """A part of all such scripts."""
-    return (
-        resources.files("ensign.ship").joinpath("shell", f"{name}.sh").read_text(encoding="utf-8")
-    )
+    """A fixed part of such scripts."""
+    return files("ensign.ship").joinpath("shell", f"{name}.sh").read_text(encoding="utf-8")
 
 
 def drive_files(study: Study) -> dict[str, bytes]:

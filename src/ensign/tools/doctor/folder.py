@@ -30,6 +30,7 @@ from ensign.meter.client import find_meter
 from ensign.meter.command_lines import calls_of
 from ensign.model.calls import AskedCall, Call
 from ensign.model.errors import InputError
+from ensign.proof.comparison import grouped
 from ensign.proof.dry_run import asked_call, asked_of_commands, asked_of_dry_run
 from ensign.proof.evidence import BuildEvidence, own_units
 from ensign.proof.link import TreePlace
@@ -211,9 +212,7 @@ def _linking(line: str, cwd: str) -> Iterator[AskedCall]:
 
 def sources_of(seen: BuildEvidence, beside: FolderEvidence) -> tuple[Dated, ...]:
     """The sources of a program's units that are there, under the names that the units give."""
-    by_name: dict[str, list[Path]] = {}
-    for path in beside.files.values():
-        by_name.setdefault(path.name, []).append(path)
+    by_name = grouped((path.name, path) for path in beside.files.values())
     found = []
     for unit in own_units(seen):
         path = Path(unit.source)

@@ -10,6 +10,7 @@ from pathlib import Path
 from ensign.model.checkup import Fact
 from ensign.model.units import pluralize
 from ensign.proof.chosen_functions import ChosenFunction
+from ensign.proof.comparison import grouped
 from ensign.proof.evidence import BuildEvidence, own_units
 from ensign.proof.facts import Binary, Unit, UnitKind, compiler_of_comment
 from ensign.proof.flags import effects, level_of, lto_of
@@ -326,9 +327,7 @@ def _chosen(look: ProgramLook) -> Iterator[Fact]:
             names |= look.identity.imports & library.identity.ifuncs
     if not names:
         return
-    kinds: dict[str, list[str]] = {}
-    for each in look.chosen:
-        kinds.setdefault(_REGISTERS[each.registers], []).append(each.name)
+    kinds = grouped((_REGISTERS[each.registers], each.name) for each in look.chosen)
     parts = [f"{_some(found)} with {kind}" for kind, found in kinds.items()]
     unknown = sorted(names - {each.name for each in look.chosen})
     here = [f"chosen on this machine: {'; '.join(parts)}"] if parts else []
