@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from ensign.experiment.compare.options import Options, command_variants, parse_env
+from ensign.experiment.compare.commands import command_variants, parse_env
+from ensign.experiment.compare.options import Options
 from ensign.experiment.compare.pilot import CommandPilot, PilotRun
 from ensign.experiment.compare.plan import (
     RacedWorkloads,

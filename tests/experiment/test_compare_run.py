@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ensign.experiment.compare.options import Options, command_variants
+from ensign.experiment.compare.commands import command_variants
+from ensign.experiment.compare.options import Options
 from ensign.experiment.compare.run import CompareSteps
 from ensign.experiment.ports import Ports
 from ensign.experiment.steps import run_experiment

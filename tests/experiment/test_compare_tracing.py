@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ensign.experiment.compare.options import Options, command_variants
+from ensign.experiment.compare.commands import command_variants
+from ensign.experiment.compare.options import Options
 from ensign.experiment.compare.tracing import Traces, Tracing
 from ensign.experiment.tracing import TraceOptions
 from ensign.host.clock import FakeClock

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ensign.experiment.compare.options import Options, command_variants
+from ensign.experiment.compare.commands import command_variants
+from ensign.experiment.compare.options import Options
 from ensign.experiment.compare.tracing import environment_files
 from ensign.experiment.environments import in_environments, system_of
 from ensign.experiment.ports import Ports

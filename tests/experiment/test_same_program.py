@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ensign.experiment.compare.options import Options, command_variants
+from ensign.experiment.compare.commands import command_variants
+from ensign.experiment.compare.options import Options
 from ensign.experiment.compare.tracing import (
     SamePrograms,
     content_of,

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from ensign.experiment.compare.options import Options, command_variants
+from ensign.experiment.compare.commands import command_variants
+from ensign.experiment.compare.options import Options
 from ensign.experiment.compare.pilot import CommandPilot, PilotRun
 from ensign.experiment.compare.plan import plan_race
 from ensign.experiment.compare.planning import Planned

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
-from ensign.cli.experiment import carry_out
-from ensign.cli.machine_lock import machine_lock
-from ensign.cli.outputs import FailOn, Outputs
+from ensign.cli.experiment import carry_out, machine_lock
+from ensign.cli.options import FailOn, Outputs
 from ensign.cli.progress import CompareProgress, StatusLine
-from ensign.experiment.compare.options import Options, command_variants
+from ensign.experiment.compare.commands import command_variants, completed
+from ensign.experiment.compare.options import Options
+from ensign.experiment.compare.parameters import parameters_of, with_parameters
 from ensign.experiment.compare.pilot import require_readable
 from ensign.experiment.compare.run import CompareSteps
 from ensign.experiment.compare.workloads import PLACE
@@ -20,35 +22,57 @@ from ensign.host.files import check_writable
 from ensign.model.errors import InputError
 
 
-def run_compare(  # noqa: PLR0913  # what the command line says
+def run_compare(
+    options: Options, outputs: Outputs, fail_on: FailOn, *, redo: str, details: bool
+) -> int:
+    """Races, prints, exports. Returns the exit status; errors pass."""
+    _check(options)
+    options = with_parameters(completed(options), parameters_of(options))
+    outputs.check()
+    if options.bundle is not None:
+        check_writable(options.bundle)
+    ports = Ports(race_lock=machine_lock(share=options.share_machine))
+    if options.revisions is None:
+        return _race(options, ports, outputs, fail_on, redo=redo, details=details)
+    from ensign.cli.revisions_run import run_revisions  # noqa: PLC0415  # builders load with it
+
+    return run_revisions(options, ports, outputs, fail_on, redo=redo, details=details)
+
+
+def _check(options: Options) -> None:
+    if options.revisions is None:
+        if options.build is not None or options.files or options.unconfined:
+            raise InputError(
+                "--build, --files and --unconfined are for checkouts, which needs --revisions A..B"
+            )
+        return
+    if len(options.commands) > 1:
+        quoted = shlex.quote(" ".join(options.commands))
+        raise InputError(f"--revisions races one command; if that is one, quote it: {quoted}")
+    if options.environments is not None:
+        raise InputError("--revisions and --environments are two questions; ask one at a time")
+
+
+def _race(
     options: Options,
+    ports: Ports,
     outputs: Outputs,
     fail_on: FailOn,
     *,
-    redo: str = "",
-    bundle: Path | None = None,
-    details: bool = False,
-    share_machine: bool = False,
-    confine: bool = False,
-    environments: str | None = None,
-    study: Path | None = None,
+    redo: str,
+    details: bool,
 ) -> int:
-    """Races, prints, exports. Returns the exit status; errors pass."""
-    outputs.check()
-    if bundle is not None:
-        check_writable(bundle)
     if options.input is not None and Path(options.input).is_dir():
         raise InputError(f"--input {options.input} is a folder; name a file in it")
-    ports = Ports(race_lock=machine_lock(share=share_machine))
     if options.expected is not None and PLACE not in options.expected:
         require_readable(options.expected)
     with (
-        in_environments(environments, study, options, ports) as entered,
+        in_environments(options.environments, options.study, options, ports) as entered,
         StatusLine(sys.stderr) as line,
     ):
         commands = command_variants(entered.options)
-        if confine or environments is not None:
-            asked = OPTION if environments is not None else "--confine"
+        if options.confine or options.environments is not None:
+            asked = OPTION if options.environments is not None else "--confine"
             ports = confined_commands(ports, asked)
         progress = CompareProgress(line, sys.stderr)
         steps = CompareSteps(
@@ -58,7 +82,7 @@ def run_compare(  # noqa: PLR0913  # what the command line says
             progress.show,
             progress.expect,
             redo,
-            bundle,
+            options.bundle,
             shared=entered.findings,
         )
         return carry_out(steps, outputs, fail_on, details=details, keep=line.clear_first)

@@ -13,14 +13,14 @@ from typing import Annotated
 
 import typer
 
+from ensign.cli.options import FailOn, Outputs, expanded, output_options
 from ensign.cli.output import say, write
-from ensign.cli.outputs import FailOn, Outputs, with_outputs
 from ensign.model.findings import Finding, Severity
 
 _PROCESS = re.compile(r"[1-9][0-9]{0,9}")
 
 
-@with_outputs("json", "markdown")
+@expanded(outputs=output_options("json", "markdown"))
 def doctor(  # noqa: PLR0913  # one parameter per option of the command line
     path: Annotated[
         Path | None,

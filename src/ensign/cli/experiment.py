@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import TypeVar
 
-from ensign.cli.output import say_in_colour, write
-from ensign.cli.outputs import FailOn, Outputs
+from ensign.cli.options import FailOn, Outputs
+from ensign.cli.output import complain, say_in_colour, write
 from ensign.cli.progress import screen_of
 from ensign.experiment.steps import ExperimentOutcome, ExperimentSteps, run_experiment
+from ensign.host.race_lock import VARIABLE, Holder, RaceLock, default_path
 from ensign.host.signals import signals_deferred
 from ensign.model.results import Result, Stopped
 from ensign.report import as_terminal
+from ensign.report.words import clean
 
 _INTERRUPTED = 4
 
@@ -69,3 +72,15 @@ def _status(outcome: ExperimentOutcome, fail_on: FailOn) -> int:
     if outcome.result.stopped is Stopped.INTERRUPTED:
         return _INTERRUPTED
     return fail_on.status(outcome.result)
+
+
+def machine_lock(*, share: bool) -> RaceLock:
+    """The lock of this machine, or of the file that the environment names."""
+    return RaceLock(default_path(os.environ.get(VARIABLE)), share=share, on_wait=_tell_of_wait)
+
+
+def _tell_of_wait(holder: Holder) -> None:
+    complain(
+        f"waiting for {clean(str(holder))}: two races at once widen each other's intervals "
+        "(--share-machine races all the same, Ctrl-C gives up)"
+    )

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from ensign import __version__
-from ensign.cli.argv import plain_options
-from ensign.cli.compare import compare
+from ensign.cli.compare import compare, plain_options
 from ensign.cli.doctor import doctor
 from ensign.cli.env import env
 from ensign.cli.init import init

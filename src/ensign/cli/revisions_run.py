@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from ensign.cli.experiment import carry_out, tell
-from ensign.cli.machine_lock import machine_lock
-from ensign.cli.outputs import FailOn, Outputs
+from ensign.cli.options import FailOn, Outputs
 from ensign.cli.progress import StatusLine
 from ensign.cli.study_run import study_progress
 from ensign.experiment.compare.options import Options
@@ -22,7 +20,6 @@ from ensign.experiment.study.phase import StudyContext
 from ensign.experiment.study.prepare import open_cache
 from ensign.experiment.study.run import StudySteps, folder_of, stored_result
 from ensign.experiment.study_file import LimitOptions
-from ensign.host.files import check_writable
 from ensign.model.errors import BudgetTooShort, InputError, Interrupted
 from ensign.model.results import Result, Stopped
 from ensign.tools import bundles
@@ -32,26 +29,19 @@ _LONGEST_NS = 3600 * 10**9
 _SPARE = 1.1
 
 
-def run_revisions(  # noqa: PLR0913  # what the command line says
+def run_revisions(
     options: Options,
-    revisions: str,
+    ports: Ports,
     outputs: Outputs,
     fail_on: FailOn,
     *,
     redo: str,
-    files: tuple[str, ...] = (),
-    bundle: Path | None = None,
-    details: bool = False,
-    share_machine: bool = False,
-    confined: bool = True,
+    details: bool,
 ) -> int:
     """Builds, races, prints, exports. Returns the exit status; errors pass."""
-    outputs.check()
-    if bundle is not None:
-        check_writable(bundle)
-    ports = Ports(race_lock=machine_lock(share=share_machine))
+    bundle = options.bundle
     with (
-        revision_study(revisions, options, files, ports, confined=confined) as made,
+        revision_study(options, ports) as made,
         StatusLine(sys.stderr) as line,
         open_cache(ports) as cache,
     ):

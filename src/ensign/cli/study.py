@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from ensign.cli.outputs import (
+from ensign.cli.options import (
     Details,
     FailOn,
     FailOnOption,
     Outputs,
-    with_outputs,
+    expanded,
+    output_options,
 )
 
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file (TOML).")]
@@ -46,7 +47,7 @@ def plan(study: StudyPath, *, workload: Workloads = None) -> None:
     study_run.plan(study, workload or [])
 
 
-@with_outputs()
+@expanded(outputs=output_options())
 def run(  # noqa: PLR0913  # one parameter per option of the command line
     study: StudyPath,
     *,
@@ -86,20 +87,18 @@ def run(  # noqa: PLR0913  # one parameter per option of the command line
     before is reported) or every variant did, 4 interrupted (run it again, with the same options).
     """
     from ensign.cli import study_run  # noqa: PLC0415
-    from ensign.cli.machine_lock import machine_lock  # noqa: PLC0415
     from ensign.experiment.study_file import LimitOptions  # noqa: PLC0415
 
     limits = LimitOptions(budget=budget, precision=precision)
-    lock = machine_lock(share=share_machine)
     failing = FailOn(tuple(fail_on or ()))
     status = study_run.run(
         study,
         workload or [],
         limits,
-        lock,
         outputs,
         failing,
         details=details,
+        share_machine=share_machine,
         update_lock=update_lock,
         confined=not unconfined,
         install_dependencies=install_build_deps,
@@ -107,7 +106,7 @@ def run(  # noqa: PLR0913  # one parameter per option of the command line
     _end(status)
 
 
-@with_outputs()
+@expanded(outputs=output_options())
 def report(  # noqa: PLR0913  # one parameter per option of the command line
     study: EvidencePath,
     *,
@@ -131,17 +130,17 @@ def report(  # noqa: PLR0913  # one parameter per option of the command line
 
     Exit status: 0 done, 1 by --fail-on or where --verify finds a difference, 2 wrong input.
     """
-    from ensign.cli import study_run, verify_run  # noqa: PLC0415
+    from ensign.cli import study_run  # noqa: PLC0415
 
     if verify:
-        _end(verify_run.verify(study, signers))
+        _end(study_run.verify(study, signers))
         return
     failing = FailOn(tuple(fail_on or ()))
     result = study_run.report(study, outputs, details=details, every_workload=every_workload)
     _end(failing.status(result))
 
 
-@with_outputs("markdown", "json")
+@expanded(outputs=output_options("markdown", "json"))
 def diff_studies(
     a: Annotated[Path, typer.Argument(metavar="A", help="A study file or a bundle.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="Another host's or date's.")],
@@ -183,10 +182,10 @@ def bundle(
     Exit status: 0 done, 1 where --verify finds it changed, unsigned, or signed by another than the
     signers, 2 wrong input.
     """
-    from ensign.cli import study_run, verify_run  # noqa: PLC0415
+    from ensign.cli import study_run  # noqa: PLC0415
 
     if verify:
-        _end(verify_run.verify_bundle(study, signers))
+        _end(study_run.verify_bundle(study, signers))
         return
     study_run.bundle(study, output, sign)
 

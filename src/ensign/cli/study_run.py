@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from ensign.cli.experiment import carry_out, show
+from ensign.cli.experiment import carry_out, machine_lock, show
+from ensign.cli.options import FailOn, Outputs
 from ensign.cli.output import complain, say, write
-from ensign.cli.outputs import FailOn, Outputs
 from ensign.cli.progress import BuildProgress, RoundsProgress, StatusLine, screen_of
 from ensign.experiment.confinement import confined_ports
+from ensign.experiment.figures import Verification
 from ensign.experiment.ports import Ports
 from ensign.experiment.study.forecast import expectation
 from ensign.experiment.study.phase import ProgressCallbacks, StudyContext
@@ -19,13 +20,15 @@ from ensign.experiment.study.prepare import open_cache, open_study
 from ensign.experiment.study.run import StudySteps, folder_of
 from ensign.experiment.study_file import LimitOptions
 from ensign.host.files import check_writable, write_atomically
-from ensign.host.race_lock import RaceLock
+from ensign.model.errors import InputError
 from ensign.model.results import Result
 from ensign.model.units import format_size, parse_duration_ns
 from ensign.report import as_difference, as_html, as_plan
 from ensign.tools import bundles
 from ensign.tools.diff_studies import differences
 from ensign.tools.verify import keep_figures
+
+_DIFFERS = 1
 
 
 def plan(path: Path, workloads: Sequence[str]) -> None:
@@ -41,18 +44,18 @@ def run(  # noqa: PLR0913  # what the command line says
     path: Path,
     workloads: Sequence[str],
     limits: LimitOptions,
-    lock: RaceLock,
     outputs: Outputs,
     fail_on: FailOn,
     *,
     details: bool,
+    share_machine: bool,
     update_lock: bool,
     confined: bool = True,
     install_dependencies: bool = False,
 ) -> int:
     """See `ensign.cli.study.run`. Returns the exit status; errors pass."""
     outputs.check()
-    ports = Ports(race_lock=lock)
+    ports = Ports(race_lock=machine_lock(share=share_machine))
     file = open_study(path, ports).with_workloads(workloads).with_limits(limits)
     file = file if confined else file.unconfined()
     folder = folder_of(file)
@@ -134,6 +137,65 @@ def clean(older_than: str | None) -> None:
     with open_cache(Ports()) as cache:
         freed_bytes = cache.clean(age_s)
     say(f"Freed {format_size(freed_bytes)}.\n")
+
+
+def verify(path: Path, signers: Path | None) -> int:
+    """See `ensign.cli.study.report`. Returns the exit status."""
+    found = _of_bundle(path, signers, must=signers is not None)
+    if not found.differs:
+        try:
+            with bundles.opened(path) as opened:
+                found += opened.verified()
+        except bundles.BundleChanged as changed:
+            found += Verification((), (str(changed),))
+    return _tell_verified(path, found)
+
+
+def verify_bundle(path: Path, signers: Path | None) -> int:
+    """See `ensign.cli.study.bundle`. Returns the exit status."""
+    if not bundles.is_bundle(path):
+        raise InputError(f"{path} is not a bundle; 'ensign report {path} --verify' checks a study")
+    found = _of_bundle(path, signers, must=True)
+    try:
+        with bundles.opened(path):
+            whole = Verification(("no file in it is missing, changed or added",), ())
+    except bundles.BundleChanged as changed:
+        whole = Verification((), (str(changed),))
+    return _tell_verified(path, found + whole)
+
+
+def _of_bundle(path: Path, signers: Path | None, *, must: bool) -> Verification:
+    """Who signed it; that nobody did is wrong where it `must` be signed."""
+    if not bundles.is_bundle(path):
+        if signers is not None:
+            raise InputError(f"{path} is not a bundle: --signers is about those")
+        return Verification((), ())
+    try:
+        signer = bundles.signer_of_bundle(path, signers)
+    except bundles.BadSignatureError as error:
+        why = f"{path} was changed after it was signed, or its signature was ({error})"
+        return Verification((), (why,))
+    if signer is None:
+        unsigned = f"{path} is not signed: nobody vouches for it"
+        return Verification((), (unsigned,)) if must else Verification((unsigned,), ())
+    if signer.trusted is False:
+        unknown = f"{path} is signed with the key {signer.key}, which none of {signers} has"
+        return Verification((), (unknown,))
+    if signer.trusted:
+        return Verification((f"signed by {signer.name}, with the key {signer.key}",), ())
+    whose = "whose that is, --signers FILE says (an allowed_signers file of ssh-keygen)"
+    return Verification((f"signed with the key {signer.key}; {whose}",), ())
+
+
+def _tell_verified(path: Path, found: Verification) -> int:
+    for text in found.checked:
+        say(f"{text}\n")
+    for text in found.differs:
+        say(f"DIFFERS: {text}\n")
+    if found.differs:
+        return _DIFFERS
+    say(f"Verified: {path}\n")
+    return 0
 
 
 def write_html(result: Result, path: Path) -> Path:

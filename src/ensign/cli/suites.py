@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from ensign.cli.options import Outputs, expanded, output_options
 from ensign.cli.output import complain, say
-from ensign.cli.outputs import Outputs, with_outputs
 
 _INPUT = 2
 
 
-@with_outputs("json")
+@expanded(outputs=output_options("json"))
 def suites(
     suite: Annotated[str, typer.Argument(metavar="SUITE", help="Which suite: redis.")],
     *,

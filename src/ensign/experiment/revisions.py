@@ -13,14 +13,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from ensign.experiment.command_words import split_command
-from ensign.experiment.compare.options import (
-    DEFAULT_BUDGET_NS,
-    DEFAULT_PRECISION,
+from ensign.experiment.compare.commands import (
     CommandVariant,
-    Options,
     command_variants,
+    output_file,
     parse_env,
 )
+from ensign.experiment.compare.options import DEFAULT_BUDGET_NS, DEFAULT_PRECISION, Options
 from ensign.experiment.compare.workloads import CommandWorkload, workloads_of
 from ensign.experiment.ports import Ports
 from ensign.experiment.study.prepare import open_study
@@ -268,8 +267,9 @@ def _own_run(
     if options.input is not None:
         absolute = PurePosixPath(options.input).is_absolute()
         yield "input", options.input if absolute else f"{{files}}/{at.placed(options.input)}"
-    if options.output_file is not None and options.output is not None:
-        yield "output", str(Path(options.output_file).absolute())
+    file = output_file(options)
+    if file is not None:
+        yield "output", str(Path(file).absolute())
     elif options.output is not None:
         yield "output", options.output
     if options.expected is not None:
@@ -358,14 +358,12 @@ class RevisionStudy:
 
 
 @contextmanager
-def revision_study(
-    said: str, options: Options, files: tuple[str, ...], ports: Ports, *, confined: bool
-) -> Iterator[RevisionStudy]:
-    """The study of both revisions in `A..B`; nothing of it lies in the user's repository.
+def revision_study(options: Options, ports: Ports) -> Iterator[RevisionStudy]:
+    """The study of the options' two revisions; nothing of it lies in the user's repository.
 
     InputError where git does not know them, or for what a study has no place for.
     """
-    names = names_of(said)
+    names, confined = names_of(options.revisions or ""), not options.unconfined
     repository = UserRepository(ports.processes(), ports.env, Path.cwd())
     _, inside = repository.place()
     commits = repository.commits(names)
@@ -376,13 +374,13 @@ def revision_study(
     def has(path: str) -> bool:
         return all(repository.has(commit, path) for commit in commits)
 
-    if confined and options.output_file is not None:
+    if confined and output_file(options) is not None:
         raise InputError(
             "--output FILE with --revisions needs --unconfined: confined programs write no file "
             "of yours"
         )
     top = repository.top()
-    text = study_text(options, CheckedOut(top, names, inside.rstrip("/"), has, files))
+    text = study_text(options, CheckedOut(top, names, inside.rstrip("/"), has, options.files))
     with temporary_folder(NAME) as folder:
         path = folder / f"{NAME}.toml"
         path.write_text(text)

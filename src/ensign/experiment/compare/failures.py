@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ensign.experiment.compare.options import CommandVariant
+from ensign.experiment.compare.commands import CommandVariant
 from ensign.model.errors import CommandFailed
 from ensign.model.trials import VariantFailure
 from ensign.model.units import format_duration

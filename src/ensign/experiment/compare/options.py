@@ -1,86 +1,297 @@
-"""What the user asked `compare` to do, checked. Pure."""
+"""The options of `ensign compare`: each is declared here, and nowhere else. Pure.
+
+The command line has a parameter for each field that is an option, and `--help` and the reference
+page follow from that. Little is imported: all commands are declared when ensign starts.
+"""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
-from ensign.experiment.command_words import require_group, split_command
-from ensign.meter.requests import Sink
-from ensign.model.drive import Drive
-from ensign.model.errors import InputError
-from ensign.model.study_problems import suggestion
-from ensign.model.trials import LONGEST_SLICE_NS, SHORTEST_SLICE_NS, TWIN, Metric, Mode, Score
-from ensign.stats.looks import LEVELS
-from ensign.variants.command_names import command_names
-from ensign.workloads.benchmarks import FRAMEWORKS
-from ensign.workloads.kind import PrintedReport
+from ensign.experiment.command_words import parse_cpus, parse_ports
+from ensign.model.trials import Better, Metric, Mode, Score
+from ensign.model.units import parse_duration_ns, parse_share
+
+if TYPE_CHECKING:
+    from ensign.model.drive import Drive
 
 DEFAULT_PRECISION = 0.005
 DEFAULT_BUDGET_NS = 30 * 10**9
 DEFAULT_SLICE_NS = 5_000_000
 DEFAULT_READY_NS = 20 * 10**9
 DEFAULT_PORTS = (20_000, 29_999)
+# Given once they stand for every command.
+PER_COMMAND = ("setup", "prepare", "cleanup", "load", "preload")
+# Between the words of one value, where an option has several.
+WORDS = "\x1f"
 # A command without a budget to bound it may be long, but not endless.
 _LONGEST_RUN_NS = 600 * 10**9
-_FEWEST_COMMANDS = 2
-_LARGEST_SEED = 2**32 - 1
-_SHA256 = re.compile("[0-9a-f]{64}")
+_SHOWN = "inherit"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """How a field is given on the command line.
+
+    Its option is `--FIELD` unless it has other `names`, of type `kind` (else
+    the field's own, or a text that is `read`). `default` is a text where the field's is none.
+    """
+
+    help: str
+    names: tuple[str, ...] = ()
+    metavar: str | None = None
+    kind: Any = None
+    default: str | None = None
+    least: int | None = None
+    read: Callable[[str], object] | None = None
+    is_argument: bool = False
+
+
+def _read_drive(path: str) -> Drive:
+    from ensign.experiment.compare.drive_file import read_drive  # noqa: PLC0415  # imports much
+
+    return read_drive(Path(path))
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The command line as typed. Lists given once stand for every command.
+    """The command line, read. What is None was left to ensign.
 
-    `budget_ns`, `precision`, `mode`, `metric` and `cpus` are None where the user left the choice.
-    `output` is a word of `Sink` or a file, `shell` the program that runs the commands (empty:
-    none). `build` is for what --revisions makes of this. Programs see their own one of `roots`, ""
-    being this machine. `benchmarks` is the framework that the programs are made with, `expected` a
-    file with what each must print. `drive` is what our own load generator sends to the servers.
-    `race_same`: also what runs the same program on the same input. There are exactly so many `runs`
-    of each command, or as many as suffice between `min_runs` and `max_runs`.
+    Programs see their own one of `roots`, "" being this machine; `shell` is empty without one.
     """
 
-    commands: tuple[str, ...]
-    names: tuple[str, ...] = ()
-    build: str | None = None
+    commands: Annotated[
+        tuple[str, ...],
+        Option(
+            "Two commands or more; the first is the baseline. With --revisions or --environments "
+            "one.",
+            is_argument=True,
+        ),
+    ] = ()
+    revisions: Annotated[
+        str | None,
+        Option(
+            "Build two commits of the repository here, and race one command with each; A alone is "
+            "compared with HEAD.",
+            metavar="A..B",
+        ),
+    ] = None
+    environments: Annotated[
+        str | None,
+        Option(
+            "Race one command in root directories: host, debian:RELEASE, a directory or tar "
+            "archive (with a slash), or names of --study.",
+            metavar="A,B",
+        ),
+    ] = None
+    study: Annotated[
+        Path | None, Option("The study whose [environments] are named.", metavar="FILE")
+    ] = None
+    build: Annotated[
+        str | None, Option("Builds the program in each checkout of --revisions.", metavar="COMMAND")
+    ] = None
+    files: Annotated[
+        tuple[str, ...],
+        Option(
+            "More files of each checkout that the command of --revisions needs, beside the "
+            "program, its libraries and the files that it names; may be given several times.",
+            metavar="GLOB",
+        ),
+    ] = ()
+    unconfined: Annotated[
+        bool, Option("With --revisions: build and run as it is, with network and home folders.")
+    ] = False
+    names: Annotated[
+        tuple[str, ...], Option("A name per command, in order.", names=("--name", "-n"))
+    ] = ()
+    setup: Annotated[
+        tuple[str, ...], Option("Run once before the race; once, or per command.")
+    ] = ()
+    prepare: Annotated[tuple[str, ...], Option("Run before each execution, not measured.")] = ()
+    cleanup: Annotated[
+        tuple[str, ...], Option("Run once after the race; once, or per command.")
+    ] = ()
+    warmup: Annotated[int, Option("Executions before the measured ones.", least=0)] = 0
+    shell: Annotated[
+        str,
+        Option(
+            "Run commands by /bin/sh, or by SHELL (its start-up counts); 'none' is usual.",
+            names=("--shell", "-S"),
+            metavar="[=SHELL]",
+            default="none",
+            read=lambda shell: "" if shell == "none" else shell,
+        ),
+    ] = ""
+    parameter_list: Annotated[
+        tuple[str, ...],
+        Option(
+            "Each command once for each value (a,b,c) of {VAR}.",
+            names=("--parameter-list", "-L"),
+            metavar="VAR VALUES",
+        ),
+    ] = ()
+    parameter_scan: Annotated[
+        tuple[str, ...],
+        Option(
+            "Each command once for each number of {VAR}.",
+            names=("--parameter-scan", "-P"),
+            metavar="VAR MIN MAX",
+        ),
+    ] = ()
+    parameter_step: Annotated[
+        str | None,
+        Option("Between numbers of a scan (default 1).", names=("--parameter-step-size", "-D")),
+    ] = None
+    input: Annotated[str | None, Option("File for standard input.")] = None
+    output: Annotated[
+        str | None,
+        Option(
+            "Standard output: 'pipe' (drained; default), 'null', 'inherit', or a file ({variant} "
+            "in its name is filled in)."
+        ),
+    ] = None
+    env: Annotated[tuple[str, ...], Option("NAME=VALUE for every command.")] = ()
+    show_output: Annotated[bool, Option("Let commands print to the terminal.")] = False
+    ignore_failure: Annotated[
+        bool, Option("Measure commands that fail, too.", names=("--ignore-failure", "-i"))
+    ] = False
+    margin: Annotated[
+        float | None, Option("Smallest difference that matters, such as 1%.", read=parse_share)
+    ] = None
+    precision: Annotated[
+        float | None,
+        Option(
+            "Stop when the interval is ± this (default 0.5% without --budget).", read=parse_share
+        ),
+    ] = None
+    budget_ns: Annotated[
+        int | None,
+        Option(
+            "Racing time, such as 30s (default 30s, or more if needed).",
+            names=("--budget",),
+            read=parse_duration_ns,
+        ),
+    ] = None
+    runs: Annotated[
+        int | None, Option("So many executions of each, exactly.", names=("--runs", "-r"))
+    ] = None
+    min_runs: Annotated[
+        int | None, Option("So many executions of each at least.", names=("--min-runs", "-m"))
+    ] = None
+    max_runs: Annotated[
+        int | None, Option("So many executions of each at most.", names=("--max-runs", "-M"))
+    ] = None
+    twin: Annotated[
+        bool,
+        Option(
+            "Race a second copy of the baseline, which shows what can be trusted, and halves the "
+            "baseline's noise.",
+            names=("--twin/--no-twin",),
+        ),
+    ] = True
+    slice_ns: Annotated[
+        int, Option("Length of a slice.", names=("--slice",), default="5ms", read=parse_duration_ns)
+    ] = DEFAULT_SLICE_NS
+    mode: Annotated[
+        Mode | None,
+        Option(
+            "Slices, or whole executions (default: by a pilot run).",
+            kind=Literal["interleaved", "alternating"],
+            read=Mode,
+        ),
+    ] = None
+    metric: Annotated[Metric | None, Option("CPU or wall time (default: by a pilot run).")] = None
+    level: Annotated[float, Option("Confidence: 0.9, 0.95, 0.975 or 0.99.")] = 0.95
+    seed: Annotated[int, Option("Decides the order of slices.", least=0)] = 0
+    cpus: Annotated[
+        tuple[int, ...] | None,
+        Option("CPUs of the programs under test, such as 1 or 0-3.", read=parse_cpus),
+    ] = None
+    load: Annotated[
+        tuple[str, ...], Option("Load generator: the commands are servers; both contain {port}.")
+    ] = ()
+    drive: Annotated[
+        Drive | None,
+        Option(
+            "Instead of --load: what ensign's own load generator sends (TOML, as a study's "
+            "'drive'); it can keep latency.",
+            metavar="FILE",
+            read=_read_drive,
+        ),
+    ] = None
+    preload: Annotated[
+        tuple[str, ...], Option("Fill the server before the load; not measured.")
+    ] = ()
+    ready: Annotated[str, Option("A server is ready when: 'port', or 'output:PATTERN'.")] = "port"
+    operations: Annotated[
+        str | None, Option("Operations per run: a number, or a pattern in the output.")
+    ] = None
+    score: Annotated[
+        Score | None,
+        Option("Compare what the output says: a pattern; its group is the number.", read=Score),
+    ] = None
+    benchmarks: Annotated[
+        str,
+        Option(
+            "The programs are benchmarks made with google-benchmark, pyperf, criterion or "
+            "libtest: each benchmark is compared.",
+            metavar="FRAMEWORK",
+        ),
+    ] = ""
+    expected: Annotated[
+        str | None, Option("What each command must print; who does not is out.", metavar="FILE")
+    ] = None
+    expected_sha256: Annotated[
+        str | None, Option("SHA-256 of what each command must print.", metavar="HASH")
+    ] = None
+    unit: Annotated[str, Option("Unit of the score, for reports.")] = ""
+    better: Annotated[Better | None, Option("Which score is better.")] = None
+    workloads: Annotated[
+        tuple[str, ...],
+        Option(
+            "Stands for {workload} in commands (else at their end); several are raced in rounds.",
+            names=("--workload",),
+            metavar="[NAME=]TEXT",
+        ),
+    ] = ()
+    bundle: Annotated[
+        Path | None, Option("All raw data in one file, for 'ensign report' later.", metavar="FILE")
+    ] = None
+    time_unit: Annotated[
+        str,
+        Option(
+            "Unit of times in tables (default: as fits).",
+            names=("--time-unit", "-u"),
+            kind=Literal["second", "millisecond", "microsecond"],
+        ),
+    ] = ""
+    deadline_ns: Annotated[
+        int | None,
+        Option(
+            "Longest run of a command (default: the budget, else 10m).",
+            names=("--deadline",),
+            read=parse_duration_ns,
+        ),
+    ] = None
+    ports: Annotated[
+        tuple[int, int],
+        Option("Where {port} is taken from (default 20000-29999).", read=parse_ports),
+    ] = DEFAULT_PORTS
+    race_same: Annotated[
+        bool, Option("Race commands that run the same program, too: a test of the measurement.")
+    ] = False
+    share_machine: Annotated[bool, Option("Do not wait for other races on this machine.")] = False
+    confine: Annotated[
+        bool,
+        Option(
+            "Run the commands without network, home folders and other processes, all files "
+            "read-only but {tmp}."
+        ),
+    ] = False
     roots: tuple[str, ...] = ()
-    setup: tuple[str, ...] = ()
-    prepare: tuple[str, ...] = ()
-    cleanup: tuple[str, ...] = ()
-    load: tuple[str, ...] = ()
-    preload: tuple[str, ...] = ()
-    ready: str = "port"
-    operations: str | None = None
-    warmup: int = 0
-    shell: str = ""
-    input: str | None = None
-    output: str | None = None
-    score: Score | None = None
-    benchmarks: str = ""
-    expected: str | None = None
-    expected_sha256: str | None = None
-    env: tuple[str, ...] = ()
-    ignore_failure: bool = False
-    margin: float | None = None
-    precision: float | None = None
-    budget_ns: int | None = None
-    slice_ns: int = DEFAULT_SLICE_NS
-    mode: Mode | None = None
-    metric: Metric | None = None
-    level: float = 0.95
-    seed: int = 0
-    cpus: tuple[int, ...] | None = None
-    deadline_ns: int | None = None
-    ports: tuple[int, int] = DEFAULT_PORTS
-    workloads: tuple[str, ...] = ()
-    twin: bool = True
-    race_same: bool = False
-    drive: Drive | None = None
-    time_unit: str = ""
-    runs: int | None = None
-    min_runs: int | None = None
-    max_runs: int | None = None
 
     @property
     def scored(self) -> bool:
@@ -108,228 +319,32 @@ class Options:
         return self.runs or self.max_runs
 
     @property
-    def sink(self) -> Sink:
-        """Where standard output goes that has no file."""
-        return Sink(self.output) if self.output in set(Sink) else Sink.PIPE
-
-    @property
-    def output_file(self) -> str | None:
-        """The file for standard output, if it is to be one."""
-        return None if self.output in set(Sink) else self.output
-
-    @property
     def run_deadline_ns(self) -> int:
         """How long one run of a command may take: as asked, or the budget, or ten minutes."""
         return self.deadline_ns or self.budget_ns or _LONGEST_RUN_NS
 
 
 @dataclass(frozen=True, slots=True)
-class CommandVariant:
-    """One command of the user, ready to be run. `variant` is its name inside the race.
+class DeclaredOption:
+    """A field that is an option: its name, its type, how it is given, and its default."""
 
-    The program itself runs in the directory `root`, if there is one.
-    """
-
-    variant: str
     name: str
-    text: str
-    argv: tuple[str, ...]
-    setup: tuple[str, ...] | None
-    prepare: tuple[str, ...] | None
-    cleanup: tuple[str, ...] | None
-    load: tuple[str, ...] | None
-    preload: tuple[str, ...] | None
-    root: str | None = None
+    kind: Any
+    option: Option
+    default: Any
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All its names on the command line."""
+        return self.option.names or (f"--{self.name.replace('_', '-')}",)
 
 
-def command_variants(options: Options) -> tuple[CommandVariant, ...]:
-    """The commands in the user's order, the baseline first. InputError where they are wrong."""
-    if len(options.commands) < _FEWEST_COMMANDS:
-        raise InputError("compare needs two commands or more; the first is the baseline")
-    _check(options)
-    names = _names(options)
-
-    def part(texts: tuple[str, ...], index: int) -> tuple[str, ...] | None:
-        if not texts:
-            return None
-        text = texts[index] if len(texts) > 1 else texts[0]
-        return split_command(text, shell=options.shell)
-
+def declared_options() -> tuple[DeclaredOption, ...]:
+    """All options in the order of the help."""
+    # Whatever a drive is, it is read from a file; its module imports much.
+    hints = get_type_hints(Options, localns={"Drive": object}, include_extras=True)
     return tuple(
-        CommandVariant(
-            variant=str(index + 1),
-            name=names[index],
-            text=command,
-            argv=split_command(command, shell=options.shell),
-            setup=part(options.setup, index),
-            prepare=part(options.prepare, index),
-            cleanup=part(options.cleanup, index),
-            load=part(options.load, index),
-            preload=part(options.preload, index),
-            root=(options.roots[index] or None) if options.roots else None,
-        )
-        for index, command in enumerate(options.commands)
+        DeclaredOption(each.name, hint.__origin__, hint.__metadata__[0], each.default)
+        for each in fields(Options)
+        if hasattr(hint := hints[each.name], "__metadata__")
     )
-
-
-def parse_env(assignments: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Assignments `NAME=VALUE` as pairs. InputError for any other text."""
-    pairs: list[tuple[str, str]] = []
-    for assignment in assignments:
-        name, equals, value = assignment.partition("=")
-        if not equals or not name:
-            raise InputError(f"--env '{assignment}' is not of the form NAME=VALUE")
-        pairs.append((name, value))
-    return tuple(pairs)
-
-
-def _check(options: Options) -> None:
-    count = len(options.commands)
-    for option in ("setup", "prepare", "cleanup", "load", "preload"):
-        given = len(getattr(options, option))
-        if given not in (0, 1, count):
-            raise InputError(
-                f"--{option} is given {given} times for {count} commands; "
-                "give it once, or once per command"
-            )
-    _check_numbers(options)
-    if options.serves:
-        _check_servers(options)
-    else:
-        _check_programs(options)
-
-
-def _check_numbers(options: Options) -> None:
-    for option, value_ns in (("budget", options.budget_ns), ("deadline", options.deadline_ns)):
-        if value_ns is not None and value_ns <= 0:
-            raise InputError(f"--{option} must be above 0")
-    if not SHORTEST_SLICE_NS <= options.slice_ns <= LONGEST_SLICE_NS:
-        raise InputError(
-            "--slice must be from 0.1ms (a stop alone costs some 0.02 ms) to 1m; "
-            "--mode alternating races whole executions"
-        )
-    if options.seed > _LARGEST_SEED:
-        raise InputError(f"--seed must be at most {_LARGEST_SEED}")
-    _check_operations(options.operations)
-    _check_metric(options)
-    _check_runs(options)
-    if options.level not in LEVELS:
-        raise InputError(f"--level {options.level:g} must be one of {', '.join(map(str, LEVELS))}")
-
-
-def _check_operations(said: str | None) -> None:
-    if said is None or (said.isdigit() and int(said)):
-        return
-    if said.isdigit():
-        raise InputError("--operations must be above 0, or a pattern")
-    require_group("--operations", said, "[0-9]+")
-
-
-def _check_runs(options: Options) -> None:
-    for name in ("runs", "min_runs", "max_runs"):
-        number = getattr(options, name)
-        if number is not None and number < 1:
-            raise InputError(f"--{name.replace('_', '-')} must be above 0")
-    least, most = options.min_runs, options.max_runs
-    if options.runs is not None and (least, most) != (None, None):
-        raise InputError("--runs is an exact number; leave out --min-runs and --max-runs")
-    if least is not None and most is not None and least > most:
-        raise InputError(f"--min-runs {least} is above --max-runs {most}")
-
-
-def _check_metric(options: Options) -> None:
-    if options.metric is Metric.SCORE and not options.scored:
-        raise InputError("--metric score needs --score PATTERN: where the score stands")
-    if not options.scored:
-        return
-    asked = "--benchmarks" if options.benchmarks else "--score"
-    if options.score is not None and options.benchmarks:
-        raise InputError("--benchmarks and --score cannot be combined")
-    if options.metric not in (None, Metric.SCORE):
-        raise InputError(f"{asked} is compared instead of {options.metric} time; leave out one")
-    if options.mode is Mode.INTERLEAVED:
-        raise InputError(
-            f"{asked} needs whole executions; slices would change it: no --mode interleaved"
-        )
-    _check_benchmarks(options)
-
-
-def _check_benchmarks(options: Options) -> None:
-    if not options.benchmarks:
-        return
-    framework = FRAMEWORKS.get(options.benchmarks)
-    if framework is None:
-        raise InputError(
-            f"--benchmarks '{options.benchmarks}' is none of {', '.join(FRAMEWORKS)}"
-            f"{suggestion(options.benchmarks, list(FRAMEWORKS))}"
-        )
-    if options.serves or options.operations is not None:
-        other = "--operations" if options.operations is not None else "--load or --drive"
-        raise InputError(f"--benchmarks is for programs that say their own times; no {other}")
-    if options.shell:
-        raise InputError(
-            "--benchmarks adds options to the commands, which a shell would not pass on: no --shell"
-        )
-    if isinstance(framework.report, PrintedReport | None) and options.sink is not Sink.PIPE:
-        raise InputError(
-            f"--benchmarks {options.benchmarks} reads what is printed: no --output {options.output}"
-        )
-
-
-def _check_programs(options: Options) -> None:
-    if options.preload:
-        raise InputError(
-            "--preload needs --load or --drive: it fills a server before the load runs"
-        )
-    if options.ready != "port":
-        raise InputError("--ready needs --load or --drive: it says when a server is ready")
-    _check_expected(options)
-    if any("{port}" in command for command in options.commands):
-        raise InputError(
-            "a command contains {port} but there is no --load or --drive for the server"
-        )
-
-
-def _check_expected(options: Options) -> None:
-    if options.expected is None and options.expected_sha256 is None:
-        return
-    if options.expected_sha256 is not None and not _SHA256.fullmatch(options.expected_sha256):
-        raise InputError("--expected-sha256 is 64 digits from 0-9 and a-f, as sha256sum prints")
-    if options.output in (Sink.NULL, Sink.INHERIT):
-        raise InputError(
-            f"--expected is held against what is printed: no --output {options.output}"
-        )
-
-
-def _check_servers(options: Options) -> None:
-    if options.expected is not None or options.expected_sha256 is not None:
-        raise InputError("--expected is for batch programs, not for servers")
-    for command in options.commands:
-        if "{port}" not in command:
-            raise InputError(
-                f"the server '{command}' must contain {{port}}: the servers are alive together, "
-                "each on a port of its own"
-            )
-    for load in options.load:
-        if "{port}" not in load:
-            raise InputError(f"the load '{load}' must contain {{port}} to find its server")
-    if options.load and options.drive is not None:
-        raise InputError("--drive is ensign's own load generator; leave out --load")
-    if options.ready != "port" and not options.ready.startswith("output:"):
-        raise InputError("--ready is 'port', or 'output:PATTERN'")
-    if options.input is not None or options.output is not None:
-        raise InputError("--input and --output are for batch programs, not for servers")
-
-
-def _names(options: Options) -> tuple[str, ...]:
-    if len(options.names) > len(options.commands):
-        raise InputError(f"{len(options.names)} names for {len(options.commands)} commands")
-    made = command_names(options.commands)
-    given = [*options.names, *made[len(options.names) :]]
-    # The baseline's copy has a name, too.
-    seen = {TWIN: 1}
-    names: list[str] = []
-    for name in given:
-        seen[name] = seen.get(name, 0) + 1
-        names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return tuple(names)

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from itertools import product
 
-from ensign.experiment.compare.options import Options
+from ensign.experiment.compare.options import PER_COMMAND, WORDS, Options
 from ensign.model.errors import InputError
 
 _RESERVED = frozenset({"port", "tmp", "variant", "workload"})
 _MOST = 1000
-_PER_COMMAND = ("setup", "prepare", "cleanup", "load", "preload")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +47,21 @@ def listed(name: str, values: str) -> Parameter:
     return Parameter(name, found)
 
 
+def parameters_of(options: Options) -> list[Parameter]:
+    """The parameters of the commands, in the order of the command line, lists first."""
+    step = options.parameter_step
+    if step is not None and not options.parameter_scan:
+        raise InputError("--parameter-step-size needs a -P VAR MIN MAX")
+    found = []
+    for words in options.parameter_list:
+        name, values = words.split(WORDS)
+        found.append(listed(name, values))
+    for words in options.parameter_scan:
+        name, first, last = words.split(WORDS)
+        found.append(scanned(name, first, last, step))
+    return found
+
+
 def with_parameters(options: Options, parameters: Sequence[Parameter]) -> Options:
     """The options with every command once for each combination that changes it.
 
@@ -70,7 +84,7 @@ def with_parameters(options: Options, parameters: Sequence[Parameter]) -> Option
 
 
 def _texts(options: Options) -> list[str]:
-    more = [text for part in _PER_COMMAND for text in getattr(options, part)]
+    more = [text for part in PER_COMMAND for text in getattr(options, part)]
     return [*options.commands, *more]
 
 
@@ -78,7 +92,7 @@ def _expanded(options: Options, combinations: Sequence[Mapping[str, str]]) -> Op
     count = len(options.commands)
     rows = []
     for index in range(count):
-        parts = {part: _of(getattr(options, part), index) for part in _PER_COMMAND}
+        parts = {part: _of(getattr(options, part), index) for part in PER_COMMAND}
         texts = [options.commands[index], *filter(None, parts.values())]
         seen = []
         for values in combinations:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from ensign.experiment.compare.options import CommandVariant, Options
+from ensign.experiment.compare.commands import CommandVariant
+from ensign.experiment.compare.options import Options
 from ensign.experiment.metric_and_mode import behaviour_findings
 from ensign.host.files import file_sha256
 from ensign.meter.client import Meter

@@ -7,8 +7,9 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 
+from ensign.experiment.compare.commands import CommandVariant
 from ensign.experiment.compare.failures import require_rest
-from ensign.experiment.compare.options import DEFAULT_BUDGET_NS, CommandVariant, Options
+from ensign.experiment.compare.options import DEFAULT_BUDGET_NS, Options
 from ensign.experiment.compare.pilot import (
     CommandPilot,
     PilotRun,

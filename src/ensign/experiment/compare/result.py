@@ -11,13 +11,14 @@ from statistics import median
 from pydantic import TypeAdapter, ValidationError
 
 from ensign import __version__
+from ensign.experiment.compare.commands import CommandVariant
 from ensign.experiment.compare.failures import (
     FailedCommand,
     deadline_hint,
     failed_commands,
     failure_of,
 )
-from ensign.experiment.compare.options import CommandVariant, Options
+from ensign.experiment.compare.options import Options
 from ensign.experiment.compare.pilot import CommandPilot
 from ensign.experiment.compare.plan import race_ended_early
 from ensign.experiment.compare.race import RaceOutcome

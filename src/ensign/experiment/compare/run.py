@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
+from ensign.experiment.compare.commands import CommandVariant
 from ensign.experiment.compare.failures import (
     FailedCommand,
     deadline_hint,
     failed_commands,
     require_rest,
 )
-from ensign.experiment.compare.options import DEFAULT_BUDGET_NS, CommandVariant, Options
+from ensign.experiment.compare.options import DEFAULT_BUDGET_NS, Options
 from ensign.experiment.compare.pilot import run_unmeasured
 from ensign.experiment.compare.plan import RacedWorkloads, budget_ns, experiment_of
 from ensign.experiment.compare.planning import Piloting

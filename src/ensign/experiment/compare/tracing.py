@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from stat import S_ISREG
 
-from ensign.experiment.compare.options import CommandVariant, Options
+from ensign.experiment.compare.commands import CommandVariant
+from ensign.experiment.compare.options import Options
 from ensign.experiment.compare.self_timed import CLOCK_RATE
 from ensign.experiment.compare.variants import variant_specs
 from ensign.experiment.machine import CpuPlan

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
 
-from ensign.experiment.compare.options import DEFAULT_READY_NS, CommandVariant, Options, parse_env
+from ensign.experiment.compare.commands import CommandVariant, output_file, parse_env, sink_of
+from ensign.experiment.compare.options import DEFAULT_READY_NS, Options
 from ensign.experiment.machine import CpuPlan
 from ensign.experiment.program_reports import report_of
 from ensign.host.temporary import temporary_folder
@@ -113,8 +114,8 @@ def program_process(command: CommandVariant, options: Options, cpus: CpuPlan) ->
         env=(*framework.env, *parse_env(options.env)),
         cpus=cpus.program or None,
         stdin=options.input,
-        stdout=options.output_file,
-        sink=options.sink,
+        stdout=output_file(options),
+        sink=sink_of(options),
         ignore_failure=options.ignore_failure,
         # A server runs until it is ended; its load generator has the deadline.
         deadline_ns=None if options.serves else options.run_deadline_ns,

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ensign.experiment.compare.options import CommandVariant, Options
+from ensign.experiment.compare.commands import CommandVariant
+from ensign.experiment.compare.options import Options
 from ensign.experiment.compare.pilot import CommandPilot
 from ensign.experiment.compare.planning import FOR_A_MEDIAN, TO_BE_SURE, Planned
 from ensign.experiment.compare.self_timed import withheld_text

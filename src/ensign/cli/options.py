@@ -1,4 +1,7 @@
-"""The one convention for outputs: `--json FILE`, `--markdown FILE`, …; `-` is standard output."""
+"""What commands have in common: outputs (`--json FILE`, …; `-` is standard output), `--fail-on`.
+
+Options that are declared elsewhere become parameters of a command here.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 
 import typer
 
 from ensign.cli.output import say
+from ensign.experiment.compare.options import DeclaredOption, Options, declared_options
 from ensign.host.files import check_writable, write_atomically
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
-from ensign.report.formats import FORMATS, Format
+from ensign.report.formats import FORMATS
 
 if TYPE_CHECKING:
     from ensign.model.results import Result
@@ -84,41 +88,101 @@ class Outputs:
         return [(name, target) for name, target in self.files.items() if target is not None]
 
 
-def with_outputs(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Gives a command the options of these formats (of all, without names) for its `outputs`."""
-    chosen = [each for each in FORMATS if each.name in names or not names]
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """Parameters of the command line that a command takes as one value."""
+
+    parameters: tuple[inspect.Parameter, ...]
+    value: Callable[[dict[str, Any]], object]
+
+
+def expanded(
+    **expansions: Expansion,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command the parameters of each expansion in the place of the one so named."""
 
     def given(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
-        def with_options(**values: Any) -> None:
-            files = {each.name: values.pop(each.name) for each in chosen}
-            command(**values, outputs=Outputs(files))
+        def with_parameters(**values: Any) -> None:
+            made = {
+                name: each.value({one.name: values.pop(one.name) for one in each.parameters})
+                for name, each in expansions.items()
+            }
+            command(**values, **made)
 
-        options = [_option(each) for each in chosen]
         hints = get_type_hints(command, include_extras=True)
         parameters = [
             new
             for old in inspect.signature(command).parameters.values()
-            for new in (options if old.name == "outputs" else [_typed(old, hints)])
+            for new in (
+                expansions[old.name].parameters
+                if old.name in expansions
+                else [old.replace(annotation=hints[old.name])]
+            )
         ]
-        with_options.__annotations__ = {each.name: each.annotation for each in parameters}
+        with_parameters.__annotations__ = {each.name: each.annotation for each in parameters}
         # Typer reads it; mypy knows no such attribute.
-        vars(with_options)["__signature__"] = inspect.Signature(parameters)
-        return with_options
+        vars(with_parameters)["__signature__"] = inspect.Signature(parameters)
+        return with_parameters
 
     return given
 
 
-def _typed(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> inspect.Parameter:
-    return parameter.replace(annotation=hints[parameter.name])
-
-
-def _option(each: Format) -> inspect.Parameter:
-    option = typer.Option(f"--{each.name}", *each.aliases, metavar="FILE", help=each.help)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(
-        each.name, kind, default=None, annotation=Annotated[str | None, option]
+def output_options(*names: str) -> Expansion:
+    """The options of these formats (of all, without names)."""
+    chosen = [each for each in FORMATS if each.name in names or not names]
+    return Expansion(
+        tuple(
+            _keyword(
+                each.name,
+                str | None,
+                typer.Option(f"--{each.name}", *each.aliases, metavar="FILE", help=each.help),
+            )
+            for each in chosen
+        ),
+        Outputs,
     )
+
+
+def compare_options() -> Expansion:
+    """The options of `compare`, read."""
+    declared = {each.name: each for each in declared_options()}
+
+    def value(values: dict[str, Any]) -> Options:
+        given = {name: each for name, each in values.items() if each not in (None, [])}
+        return Options(**{name: _read(declared[name], each) for name, each in given.items()})
+
+    return Expansion(tuple(map(_parameter, declared.values())), value)
+
+
+def _parameter(declared: DeclaredOption) -> inspect.Parameter:
+    option, kind, default = declared.option, declared.kind, declared.default
+    if option.is_argument:
+        argument = typer.Argument(help=option.help)
+        return _keyword(declared.name, list[str], argument, inspect.Parameter.empty)
+    if option.read is not None or option.kind is not None:
+        kind, default = (option.kind or str) | None, option.default
+    elif get_origin(kind) is tuple:
+        kind, default = list[str] | None, None
+    said = typer.Option(*declared.names, metavar=option.metavar, help=option.help, min=option.least)
+    return _keyword(declared.name, kind, said, default)
+
+
+def _keyword(name: str, kind: Any, said: Any, default: object = None) -> inspect.Parameter:
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, keyword, default=default, annotation=Annotated[kind, said])
+
+
+def _read(declared: DeclaredOption, value: Any) -> Any:
+    """The value of an option. InputError names the option."""
+    if isinstance(value, list):
+        return tuple(value)
+    if declared.option.read is None:
+        return value
+    try:
+        return declared.option.read(value)
+    except InputError as error:
+        raise InputError(f"{declared.names[0]}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

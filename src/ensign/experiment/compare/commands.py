@@ -1,0 +1,271 @@
+"""The commands that `ensign compare` races, from its options, which are checked. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from ensign.experiment.command_words import require_group, split_command
+from ensign.experiment.compare.options import PER_COMMAND, Options
+from ensign.meter.requests import Sink
+from ensign.model.errors import InputError
+from ensign.model.score_units import better_by, contradiction
+from ensign.model.study_problems import suggestion
+from ensign.model.trials import LONGEST_SLICE_NS, SHORTEST_SLICE_NS, TWIN, Metric, Mode, Score
+from ensign.stats.looks import LEVELS
+from ensign.variants.command_names import command_names
+from ensign.workloads.benchmarks import FRAMEWORKS
+from ensign.workloads.kind import PrintedReport
+
+_FEWEST_COMMANDS = 2
+_LARGEST_SEED = 2**32 - 1
+_SHA256 = re.compile("[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandVariant:
+    """One command of the user, ready to be run. `variant` is its name inside the race.
+
+    The program itself runs in the directory `root`, if there is one.
+    """
+
+    variant: str
+    name: str
+    text: str
+    argv: tuple[str, ...]
+    setup: tuple[str, ...] | None
+    prepare: tuple[str, ...] | None
+    cleanup: tuple[str, ...] | None
+    load: tuple[str, ...] | None
+    preload: tuple[str, ...] | None
+    root: str | None = None
+
+
+def command_variants(options: Options) -> tuple[CommandVariant, ...]:
+    """The commands in the user's order, the baseline first. InputError where they are wrong."""
+    if len(options.commands) < _FEWEST_COMMANDS:
+        raise InputError("compare needs two commands or more; the first is the baseline")
+    _check(options)
+    names = _names(options)
+
+    def part(texts: tuple[str, ...], index: int) -> tuple[str, ...] | None:
+        if not texts:
+            return None
+        text = texts[index] if len(texts) > 1 else texts[0]
+        return split_command(text, shell=options.shell)
+
+    return tuple(
+        CommandVariant(
+            variant=str(index + 1),
+            name=names[index],
+            text=command,
+            argv=split_command(command, shell=options.shell),
+            setup=part(options.setup, index),
+            prepare=part(options.prepare, index),
+            cleanup=part(options.cleanup, index),
+            load=part(options.load, index),
+            preload=part(options.preload, index),
+            root=(options.roots[index] or None) if options.roots else None,
+        )
+        for index, command in enumerate(options.commands)
+    )
+
+
+def parse_env(assignments: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Assignments `NAME=VALUE` as pairs. InputError for any other text."""
+    pairs: list[tuple[str, str]] = []
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals or not name:
+            raise InputError(f"--env '{assignment}' is not of the form NAME=VALUE")
+        pairs.append((name, value))
+    return tuple(pairs)
+
+
+def sink_of(options: Options) -> Sink:
+    """Where standard output goes that has no file."""
+    return Sink(options.output) if options.output in set(Sink) else Sink.PIPE
+
+
+def output_file(options: Options) -> str | None:
+    """The file for standard output, if it is to be one."""
+    return None if options.output in set(Sink) else options.output
+
+
+def completed(options: Options) -> Options:
+    """The options with what several of them say together. InputError where they contradict."""
+    if options.show_output and options.output is not None:
+        raise InputError("--show-output is --output inherit; leave out one of them")
+    output = Sink.INHERIT.value if options.show_output else options.output
+    return replace(options, output=output, score=_score(options))
+
+
+def _score(options: Options) -> Score | None:
+    """What a program says of its own speed. InputError where that is said by halves."""
+    unit, better = options.unit, options.better
+    if options.score is None:
+        if unit or better is not None:
+            raise InputError("--unit and --better say more of a --score PATTERN; give that, too")
+        return None
+    better = better or better_by(unit)
+    if better is None:
+        raise InputError(
+            "--score needs --better higher or --better lower, or a --unit that is a time or a rate"
+        )
+    wrong = contradiction(unit, better)
+    if wrong:
+        raise InputError(f"--better {better}: --unit {wrong}; leave --better out")
+    require_group("--score", options.score.pattern, "[0-9.]+")
+    return Score(options.score.pattern, unit, better)
+
+
+def _check(options: Options) -> None:
+    count = len(options.commands)
+    for option in PER_COMMAND:
+        given = len(getattr(options, option))
+        if given not in (0, 1, count):
+            raise InputError(
+                f"--{option} is given {given} times for {count} commands; "
+                "give it once, or once per command"
+            )
+    _check_numbers(options)
+    if options.serves:
+        _check_servers(options)
+    else:
+        _check_programs(options)
+
+
+def _check_numbers(options: Options) -> None:
+    for option, value_ns in (("budget", options.budget_ns), ("deadline", options.deadline_ns)):
+        if value_ns is not None and value_ns <= 0:
+            raise InputError(f"--{option} must be above 0")
+    if not SHORTEST_SLICE_NS <= options.slice_ns <= LONGEST_SLICE_NS:
+        raise InputError(
+            "--slice must be from 0.1ms (a stop alone costs some 0.02 ms) to 1m; "
+            "--mode alternating races whole executions"
+        )
+    if options.seed > _LARGEST_SEED:
+        raise InputError(f"--seed must be at most {_LARGEST_SEED}")
+    _check_operations(options.operations)
+    _check_metric(options)
+    _check_runs(options)
+    if options.level not in LEVELS:
+        raise InputError(f"--level {options.level:g} must be one of {', '.join(map(str, LEVELS))}")
+
+
+def _check_operations(said: str | None) -> None:
+    if said is None or (said.isdigit() and int(said)):
+        return
+    if said.isdigit():
+        raise InputError("--operations must be above 0, or a pattern")
+    require_group("--operations", said, "[0-9]+")
+
+
+def _check_runs(options: Options) -> None:
+    for name in ("runs", "min_runs", "max_runs"):
+        number = getattr(options, name)
+        if number is not None and number < 1:
+            raise InputError(f"--{name.replace('_', '-')} must be above 0")
+    least, most = options.min_runs, options.max_runs
+    if options.runs is not None and (least, most) != (None, None):
+        raise InputError("--runs is an exact number; leave out --min-runs and --max-runs")
+    if least is not None and most is not None and least > most:
+        raise InputError(f"--min-runs {least} is above --max-runs {most}")
+
+
+def _check_metric(options: Options) -> None:
+    if options.metric is Metric.SCORE and not options.scored:
+        raise InputError("--metric score needs --score PATTERN: where the score stands")
+    if not options.scored:
+        return
+    asked = "--benchmarks" if options.benchmarks else "--score"
+    if options.score is not None and options.benchmarks:
+        raise InputError("--benchmarks and --score cannot be combined")
+    if options.metric not in (None, Metric.SCORE):
+        raise InputError(f"{asked} is compared instead of {options.metric} time; leave out one")
+    if options.mode is Mode.INTERLEAVED:
+        raise InputError(
+            f"{asked} needs whole executions; slices would change it: no --mode interleaved"
+        )
+    _check_benchmarks(options)
+
+
+def _check_benchmarks(options: Options) -> None:
+    if not options.benchmarks:
+        return
+    framework = FRAMEWORKS.get(options.benchmarks)
+    if framework is None:
+        raise InputError(
+            f"--benchmarks '{options.benchmarks}' is none of {', '.join(FRAMEWORKS)}"
+            f"{suggestion(options.benchmarks, list(FRAMEWORKS))}"
+        )
+    if options.serves or options.operations is not None:
+        other = "--operations" if options.operations is not None else "--load or --drive"
+        raise InputError(f"--benchmarks is for programs that say their own times; no {other}")
+    if options.shell:
+        raise InputError(
+            "--benchmarks adds options to the commands, which a shell would not pass on: no --shell"
+        )
+    if isinstance(framework.report, PrintedReport | None) and sink_of(options) is not Sink.PIPE:
+        raise InputError(
+            f"--benchmarks {options.benchmarks} reads what is printed: no --output {options.output}"
+        )
+
+
+def _check_programs(options: Options) -> None:
+    if options.preload:
+        raise InputError(
+            "--preload needs --load or --drive: it fills a server before the load runs"
+        )
+    if options.ready != "port":
+        raise InputError("--ready needs --load or --drive: it says when a server is ready")
+    _check_expected(options)
+    if any("{port}" in command for command in options.commands):
+        raise InputError(
+            "a command contains {port} but there is no --load or --drive for the server"
+        )
+
+
+def _check_expected(options: Options) -> None:
+    if options.expected is None and options.expected_sha256 is None:
+        return
+    if options.expected_sha256 is not None and not _SHA256.fullmatch(options.expected_sha256):
+        raise InputError("--expected-sha256 is 64 digits from 0-9 and a-f, as sha256sum prints")
+    if options.output in (Sink.NULL, Sink.INHERIT):
+        raise InputError(
+            f"--expected is held against what is printed: no --output {options.output}"
+        )
+
+
+def _check_servers(options: Options) -> None:
+    if options.expected is not None or options.expected_sha256 is not None:
+        raise InputError("--expected is for batch programs, not for servers")
+    for command in options.commands:
+        if "{port}" not in command:
+            raise InputError(
+                f"the server '{command}' must contain {{port}}: the servers are alive together, "
+                "each on a port of its own"
+            )
+    for load in options.load:
+        if "{port}" not in load:
+            raise InputError(f"the load '{load}' must contain {{port}} to find its server")
+    if options.load and options.drive is not None:
+        raise InputError("--drive is ensign's own load generator; leave out --load")
+    if options.ready != "port" and not options.ready.startswith("output:"):
+        raise InputError("--ready is 'port', or 'output:PATTERN'")
+    if options.input is not None or options.output is not None:
+        raise InputError("--input and --output are for batch programs, not for servers")
+
+
+def _names(options: Options) -> tuple[str, ...]:
+    if len(options.names) > len(options.commands):
+        raise InputError(f"{len(options.names)} names for {len(options.commands)} commands")
+    made = command_names(options.commands)
+    given = [*options.names, *made[len(options.names) :]]
+    # The baseline's copy has a name, too.
+    seen = {TWIN: 1}
+    names: list[str] = []
+    for name in given:
+        seen[name] = seen.get(name, 0) + 1
+        names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return tuple(names)
