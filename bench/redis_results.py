@@ -12,8 +12,8 @@ from statistics import mean, median
 from typing import TYPE_CHECKING
 
 from ensign.experiment.judge import in_units, suite_rule
-from ensign.experiment.record import read_record
 from ensign.experiment.study.confirm_plan import confirming_study, read_plan, record_name
+from ensign.experiment.study.record import read_record
 from ensign.experiment.study.result import experiment_of
 from ensign.experiment.study.run import folder_of, stored_rounds
 from ensign.model.comparisons import Comparison, Direction

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensign.experiment.record import Record, write_record
+from ensign.experiment.record import Record
+from ensign.experiment.study.record import write_record
 from ensign.experiment.study_file import read_study
 from ensign.model.builds import BuildFacts, BuildStatus
 from ensign.model.results import MachineFacts

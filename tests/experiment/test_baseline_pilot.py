@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ensign.experiment.compare.pilot import CommandPilot, PilotRun
 from ensign.experiment.machine import CpuPlan
-from ensign.experiment.study.pilots import BaselinePilot, Decided, decided
+from ensign.experiment.pilots import CommandPilot, PilotRun
+from ensign.experiment.study.pilots import Decided, decided
 from ensign.experiment.study.round_plan import RoundPlan
 from ensign.experiment.study.variants import mode_of
 from ensign.model.study import Study
@@ -18,7 +18,7 @@ MS = 1_000_000
 CPUS = CpuPlan((1,), (0,), (0,), ((0, 1), (0, 1)))
 
 
-def sight(name: str, *, runnable: float = 1.0, idle: float = 0.0) -> BaselinePilot:
+def sight(name: str, *, runnable: float = 1.0, idle: float = 0.0) -> CommandPilot:
     busy_ns = round((1 - idle) * 100 * MS)
     cpu_ns = round(busy_ns * runnable)
     activity = TaskActivity(
@@ -28,7 +28,7 @@ def sight(name: str, *, runnable: float = 1.0, idle: float = 0.0) -> BaselinePil
         runnable_ns=cpu_ns,
         busiest_cpu_ns=busy_ns,
     )
-    return BaselinePilot(CommandPilot(name, (PilotRun(100 * MS, cpu_ns, 0, activity),) * 3), MS)
+    return CommandPilot(name, (PilotRun(100 * MS, cpu_ns, 0, activity, prepare_ns=MS),) * 3)
 
 
 def of(study: Study, **odd: dict[str, float]) -> Decided:

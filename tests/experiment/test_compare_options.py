@@ -4,7 +4,6 @@ import pytest
 
 from ensign.experiment.compare.commands import command_variants, parse_env
 from ensign.experiment.compare.options import Options
-from ensign.experiment.compare.pilot import CommandPilot, PilotRun
 from ensign.experiment.compare.plan import (
     RacedWorkloads,
     budget_ns,
@@ -15,6 +14,7 @@ from ensign.experiment.compare.plan import (
 )
 from ensign.experiment.compare.variants import variant_specs
 from ensign.experiment.machine import CpuPlan
+from ensign.experiment.pilots import CommandPilot, PilotRun
 from ensign.meter.requests import Load
 from ensign.model.errors import InputError
 from ensign.model.experiment import Experiment

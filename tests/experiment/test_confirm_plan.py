@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import report_data as data
-from ensign.experiment.record import Record, write_record
+from ensign.experiment.record import Record
 from ensign.experiment.study.budget import Demand, WorkloadPilot, fitted
 from ensign.experiment.study.confirm import second_phase, with_confirmation
 from ensign.experiment.study.confirm_plan import (
@@ -22,7 +22,8 @@ from ensign.experiment.study.confirm_plan import (
     read_plan,
     write_plan,
 )
-from ensign.experiment.study.plan_store import plan_key
+from ensign.experiment.study.phase import plan_key
+from ensign.experiment.study.record import write_record
 from ensign.experiment.study.round_plan import RoundPlan
 from ensign.experiment.study_file import StudyFile, parse_study
 from ensign.model.builds import CheckStatus

@@ -40,13 +40,13 @@ def test_a_system_is_known_by_its_files_alone(root: Path) -> None:
 
 
 def test_the_command_runs_once_in_each(root: Path, ports: Ports) -> None:
-    with in_environments(f"host,{root}", None, Options(("tool",)), ports) as entered:
+    with in_environments(f"host,{root}", None, Options(("tool",)), ports) as (options, findings):
         pass
-    commands = command_variants(entered.options)
+    commands = command_variants(options)
     assert [each.root for each in commands] == [None, str(root)]
     assert [each.name for each in commands] == ["host", str(root)]
     assert [each.argv for each in commands] == [("tool",)] * 2
-    (told,) = entered.findings
+    (told,) = findings
     assert f"{root} is Tiny 1, musl. All run on this kernel" in told.text
 
 

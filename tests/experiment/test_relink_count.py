@@ -11,7 +11,7 @@ import pytest
 
 from ensign.builders.build_results import BuildResult
 from ensign.experiment.machine import CpuPlan
-from ensign.experiment.study.plan_store import PlanContext, piloted
+from ensign.experiment.study.pilots import PlanContext, piloted
 from ensign.experiment.study.relink_count import (
     RelinkCount,
     chosen_count,

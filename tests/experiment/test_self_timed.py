@@ -9,22 +9,21 @@ import pytest
 
 from ensign.experiment.compare.commands import command_variants
 from ensign.experiment.compare.options import Options
-from ensign.experiment.compare.pilot import CommandPilot, PilotRun
 from ensign.experiment.compare.plan import plan_race
 from ensign.experiment.compare.planning import Planned
-from ensign.experiment.compare.self_timed import (
+from ensign.experiment.compare.tracing import Traces
+from ensign.experiment.compare.variants import beside_a_sleeper, variant_specs
+from ensign.experiment.compare.workloads import PlannedWorkloads
+from ensign.experiment.machine import CpuPlan
+from ensign.experiment.pilots import CommandPilot, PilotRun
+from ensign.experiment.self_timed import (
     by_median,
     by_the_cpu_clock,
     by_the_wall_clock,
     clock_slice_ns,
 )
-from ensign.experiment.compare.tracing import Traces
-from ensign.experiment.compare.variants import beside_a_sleeper, variant_specs
-from ensign.experiment.compare.workloads import PlannedWorkloads
-from ensign.experiment.machine import CpuPlan
-from ensign.experiment.study.pilots import BaselinePilot
+from ensign.experiment.study.phase import shown_again, shown_by_the_race
 from ensign.experiment.study.round_plan import RoundPlan
-from ensign.experiment.study.self_timed import shown_again, shown_by_the_race
 from ensign.experiment.study.variants import VariantSet
 from ensign.meter.client import FakeMeter, Json
 from ensign.meter.records import TrialPlace, trials
@@ -206,11 +205,11 @@ def test_executions_alone_after_the_race_tell_a_faster_machine_from_a_clock(
     )
     looked: list[int] = []
 
-    def look(*_: object, runs: int) -> BaselinePilot:
+    def look(*_: object, runs: int) -> CommandPilot:
         looked.append(runs)
-        return BaselinePilot(after, 0)
+        return after
 
-    monkeypatch.setattr("ensign.experiment.study.self_timed.looked_at", look)
+    monkeypatch.setattr("ensign.experiment.study.pilots.looked_at", look)
     race = [replace(sliced(turns(310), 140), workload="run", round_index=n) for n in range(10)]
     rounds = RoundPlan("key", 10, {"run": None}, 0, alone={"run": before})
     found = shown_by_the_race(study, rounds.alone, race)

@@ -11,7 +11,8 @@ import pytest
 
 from ensign.experiment.machine import CpuPlan
 from ensign.experiment.study.layouts import layouts_spread, rotating, way_out
-from ensign.experiment.study.plan_store import PlanContext, fixed_plan
+from ensign.experiment.study.pilots import PlanContext
+from ensign.experiment.study.round_plan import fixed_plan
 from ensign.experiment.study.rounds import RaceContext, race_plan
 from ensign.experiment.study.variants import VariantSet
 from ensign.experiment.study_file import parse_study

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ensign.experiment.study.plan_store import fixed_plan, plan_findings, require_any_time_left
-from ensign.experiment.study.round_plan import RoundPlan
+from ensign.experiment.study.budget import require_any_time_left
+from ensign.experiment.study.round_plan import RoundPlan, fixed_plan, plan_findings
 from ensign.experiment.study.rounds import RaceContext, race_plan, round_findings
 from ensign.model.errors import InputError
 from ensign.model.results import Stopped

@@ -8,10 +8,17 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from ensign.experiment.machine import CpuPlan
-from ensign.experiment.study.budget import SPREAD_EXECUTIONS, Demand, WorkloadPilot, spread_variants
-from ensign.experiment.study.groups import groups_for, merged, most_variants_of, variants_together
-from ensign.experiment.study.pilots import one_trial
-from ensign.experiment.study.plan_store import fixed_plan, plan_findings
+from ensign.experiment.study.budget import (
+    SPREAD_EXECUTIONS,
+    Demand,
+    WorkloadPilot,
+    groups_for,
+    most_variants_of,
+    spread_variants,
+    variants_together,
+)
+from ensign.experiment.study.pilots import merged, one_trial
+from ensign.experiment.study.round_plan import fixed_plan, plan_findings
 from ensign.experiment.study.variants import VariantSet, group_count
 from ensign.model.study_axes import Layouts
 from ensign.model.trials import TWIN, Metric, Mode, SliceRecord, Trial, VariantTotals

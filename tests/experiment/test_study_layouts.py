@@ -13,7 +13,7 @@ from ensign.experiment.machine import CpuPlan
 from ensign.experiment.record import Record
 from ensign.experiment.study.budget import SPREAD_EXECUTIONS, Demand, WorkloadPilot
 from ensign.experiment.study.layouts import rotating, spread_race
-from ensign.experiment.study.plan_store import plan_key
+from ensign.experiment.study.phase import plan_key
 from ensign.experiment.study.result import study_result
 from ensign.experiment.study.round_plan import RoundPlan
 from ensign.experiment.study.variants import VariantSet, race_request

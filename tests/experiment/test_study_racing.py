@@ -7,9 +7,9 @@ import pytest
 from ensign.experiment.loop import order_of, trial_seed
 from ensign.experiment.machine import CpuPlan
 from ensign.experiment.study.budget import Demand, WorkloadPilot, fitted
-from ensign.experiment.study.pilots import pilot
-from ensign.experiment.study.plan_store import PlanContext, fixed_plan, plan_key
-from ensign.experiment.study.round_plan import RoundPlan, RoundProgress
+from ensign.experiment.study.phase import plan_key
+from ensign.experiment.study.pilots import PlanContext, pilot
+from ensign.experiment.study.round_plan import RoundPlan, RoundProgress, fixed_plan
 from ensign.experiment.study.rounds import RaceContext, race_plan
 from ensign.experiment.study.variants import VariantSet, race_request
 from ensign.meter.requests import Load

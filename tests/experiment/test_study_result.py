@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from ensign.experiment.judge import trial_findings
-from ensign.experiment.record import Record, read_record, write_record
+from ensign.experiment.record import Record
+from ensign.experiment.study.record import read_record, write_record
 from ensign.experiment.study.result import study_result
 from ensign.experiment.study.round_plan import RoundPlan, with_longer_slices
 from ensign.meter.records import TrialPlace, trials

@@ -6,8 +6,12 @@ import pytest
 
 from ensign.experiment.machine import CpuPlan
 from ensign.experiment.study.budget import WorkloadPilot
-from ensign.experiment.study.plan_store import connections_at_once, turns_findings
-from ensign.experiment.study.round_plan import RoundPlan, with_longer_slices
+from ensign.experiment.study.round_plan import (
+    RoundPlan,
+    connections_at_once,
+    turns_findings,
+    with_longer_slices,
+)
 from ensign.experiment.study.variants import VariantSet, race_request
 from ensign.meter.documents import race_json
 from ensign.model.study import Study

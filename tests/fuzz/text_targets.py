@@ -18,7 +18,7 @@ from ensign.builders.systems import introspection
 from ensign.experiment.compare.drive_file import read_drive
 from ensign.experiment.compare.result import read_bundled
 from ensign.experiment.environments import system_of
-from ensign.experiment.record import read_record
+from ensign.experiment.study.record import read_record
 from ensign.experiment.study_file import find_positions, parse_study
 from ensign.experiment.suites import list_tests
 from ensign.host.cpu_times import read_activity

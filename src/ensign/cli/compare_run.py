@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from ensign.cli.experiment import carry_out, machine_lock
@@ -12,14 +13,13 @@ from ensign.cli.progress import CompareProgress, StatusLine
 from ensign.experiment.compare.commands import command_variants, completed
 from ensign.experiment.compare.options import Options
 from ensign.experiment.compare.parameters import parameters_of, with_parameters
-from ensign.experiment.compare.pilot import require_readable
+from ensign.experiment.compare.planning import require_readable
 from ensign.experiment.compare.run import CompareSteps
 from ensign.experiment.compare.workloads import PLACE
-from ensign.experiment.confinement import confined_commands
-from ensign.experiment.environments import OPTION, in_environments
 from ensign.experiment.ports import Ports
 from ensign.host.files import check_writable
 from ensign.model.errors import InputError
+from ensign.model.findings import Finding
 
 
 def run_compare(
@@ -67,22 +67,35 @@ def _race(
     if options.expected is not None and PLACE not in options.expected:
         require_readable(options.expected)
     with (
-        in_environments(options.environments, options.study, options, ports) as entered,
+        _entered(options, ports) as (entered, findings),
         StatusLine(sys.stderr) as line,
     ):
-        commands = command_variants(entered.options)
+        commands = command_variants(entered)
         if options.confine or options.environments is not None:
-            asked = OPTION if options.environments is not None else "--confine"
+            from ensign.experiment.confinement import confined_commands  # noqa: PLC0415
+
+            asked = "--confine" if options.environments is None else "--environments"
             ports = confined_commands(ports, asked)
         progress = CompareProgress(line, sys.stderr)
         steps = CompareSteps(
-            entered.options,
+            entered,
             commands,
             ports,
             progress.show,
             progress.expect,
             redo,
             options.bundle,
-            shared=entered.findings,
+            shared=findings,
         )
         return carry_out(steps, outputs, fail_on, details=details, keep=line.clear_first)
+
+
+def _entered(
+    options: Options, ports: Ports
+) -> AbstractContextManager[tuple[Options, tuple[Finding, ...]]]:
+    """The options as they are in the environments; builders come with these."""
+    if options.environments is None and options.study is None:
+        return nullcontext((options, ()))
+    from ensign.experiment.environments import in_environments  # noqa: PLC0415
+
+    return in_environments(options.environments, options.study, options, ports)

@@ -9,17 +9,20 @@ from __future__ import annotations
 import shutil
 import time
 from types import TracebackType
-from typing import Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 from ensign.cli.output import rewrite, write
-from ensign.experiment.compare.run import Expected, Progress
-from ensign.experiment.study.round_plan import RoundPlan, RoundProgress
 from ensign.model.build_events import BuildEvent
 from ensign.model.comparisons import Comparison
 from ensign.model.findings import Finding
 from ensign.model.quoting import visible
 from ensign.model.units import format_duration, format_percent, format_size, speedup
 from ensign.report.terminal_page import Screen
+
+if TYPE_CHECKING:
+    # Comparisons need nothing of studies, nor studies of comparisons.
+    from ensign.experiment.compare.run import Expected, Progress
+    from ensign.experiment.study.round_plan import RoundPlan, RoundProgress
 
 _LEAST_NS = 500_000_000
 _NARROWEST = 40

@@ -12,8 +12,8 @@ from ensign.cli.options import FailOn, Outputs
 from ensign.cli.output import complain, say, write
 from ensign.cli.progress import BuildProgress, RoundsProgress, StatusLine, screen_of
 from ensign.experiment.confinement import confined_ports
-from ensign.experiment.figures import Verification
 from ensign.experiment.ports import Ports
+from ensign.experiment.record import Verification
 from ensign.experiment.study.forecast import expectation
 from ensign.experiment.study.phase import ProgressCallbacks, StudyContext
 from ensign.experiment.study.prepare import open_cache, open_study

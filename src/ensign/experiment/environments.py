@@ -157,26 +157,18 @@ _FEWEST = 2
 OPTION = "--environments"
 
 
-@dataclass(frozen=True, slots=True)
-class InRoots:
-    """The options with the command once in each environment; `findings` say what these are."""
-
-    options: Options
-    findings: tuple[Finding, ...] = ()
-
-
 @contextmanager
 def in_environments(
     said: str | None, study: Path | None, options: Options, ports: Ports
-) -> Iterator[InRoots]:
-    """The environments `A,B,…`, for as long as they are needed.
+) -> Iterator[tuple[Options, tuple[Finding, ...]]]:
+    """The options with the command once in each of `A,B,…`, and what these are.
 
     InputError where one is not there, cannot be had here, or does not have the command's program.
     """
     if said is None:
         if study is not None:
             raise InputError(f"--study names the file whose environments {OPTION} are; give that")
-        yield InRoots(options)
+        yield options, ()
         return
     names = _names(said)
     _check(options)
@@ -186,7 +178,7 @@ def in_environments(
         (command,) = options.commands
         for name, root in roots:
             _require_program(command, name, root, shell=bool(options.shell))
-        yield InRoots(
+        yield (
             replace(
                 options,
                 commands=(command,) * len(names),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ensign.host.cpu_times import CpuActivity, busy_processes, read_activity, steal_share
 from ensign.host.machine import Machine, read_machine
@@ -18,7 +19,9 @@ from ensign.model.errors import InputError
 from ensign.model.finding_kinds.machine import LOAD_AVERAGE
 from ensign.model.findings import Finding
 from ensign.model.results import MachineFacts
-from ensign.model.study_race import Cpus
+
+if TYPE_CHECKING:
+    from ensign.model.study_race import Cpus
 
 
 @dataclass(frozen=True, slots=True)

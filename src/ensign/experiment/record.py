@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import nan
 from statistics import fmean, stdev
 
-from pydantic import TypeAdapter
-
 from ensign.experiment.exclusions import failing_runs
 from ensign.model.builds import BuildFacts
-from ensign.model.errors import InputError
 from ensign.model.executed_files import WhatRan
 from ensign.model.findings import Finding
 from ensign.model.precision import Precision
-from ensign.model.results import MachineFacts, Spread, Stopped, VariantFacts
+from ensign.model.quoting import quoted
+from ensign.model.results import MachineFacts, Result, Spread, Stopped, VariantFacts
 from ensign.model.traced_execution import MappedFile
 from ensign.model.trials import TWIN, Mode, Trial, VariantFailure
 from ensign.stats.rounds import RoundCosts
 from ensign.stats.trials import mean_cost_ns
-from ensign.store.folder import StudyFolder
-from ensign.store.trial_file import MOST_ROUNDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +77,6 @@ def spread_of(values: Sequence[float]) -> Spread:
     """Of one value or more."""
     sd = stdev(values) if len(values) > 1 else 0.0
     return Spread(fmean(values), sd, min(values), max(values))
-
-
-STUDY = "study"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,30 +139,78 @@ class Record:
         return baseline is None or len(baseline.layouts) >= 2 * self.relinks
 
 
-_RECORD = TypeAdapter(Record)
+FIGURES = "figures"
+_CLOSE = 1e-9
+_MOST_TOLD = 20
+_SHOWN = 60
 
 
-def write_record(folder: StudyFolder, record: Record, name: str = STUDY) -> None:
-    """Replaces the record of the study, or of its confirmation, in one step."""
-    folder.write_json(name, json.loads(_RECORD.dump_json(record)))
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """`checked` says in sentences what was held against what, `differs` what is not as told."""
+
+    checked: tuple[str, ...]
+    differs: tuple[str, ...]
+
+    def __add__(self, other: Verification) -> Verification:
+        return Verification((*self.checked, *other.checked), (*self.differs, *other.differs))
 
 
-def usable_record(folder: StudyFolder, name: str = STUDY) -> Record | None:
-    """The record; None also where it is damaged or of another version: a run writes it anew."""
-    try:
-        return read_record(folder, name)
-    except InputError:
-        return None
+def figures_of(result: Result) -> dict[str, object]:
+    """All figures of a report, without how to repeat it."""
+    from ensign.report import as_json  # noqa: PLC0415  # of races alone nobody keeps them
+
+    said: dict[str, object] = json.loads(as_json.render(replace(result, trials=(), extra={})))
+    return said
 
 
-def read_record(folder: StudyFolder, name: str = STUDY) -> Record | None:
-    """The record, or None before the first run. InputError if it is damaged."""
-    stored = folder.read_json(name)
-    if stored is None:
-        return None
-    record: Record | None = None
-    with suppress(ValueError):
-        record = _RECORD.validate_json(json.dumps(stored))
-    if record is None or not 0 <= record.rounds_planned <= MOST_ROUNDS:
-        raise InputError(f"{folder.json_file(name)} is damaged; run the study again")
-    return record
+def verified_figures(kept: Mapping[str, object] | None, result: Result, basis: str) -> Verification:
+    """Holds the figures that were kept (None: none were) against a result, made anew. Pure."""
+    if kept is None:
+        said = f"no figures were kept to compare with: they are computed anew from the {basis}"
+        return Verification((said,), ())
+    found = figures_of(result)
+    differs = list(differences(kept, found))
+    told = [f"{where}: it says {a}, but {b} follows" for where, a, b in differs[:_MOST_TOLD]]
+    if len(differs) > _MOST_TOLD:
+        told.append(f"and {len(differs) - _MOST_TOLD} more figures")
+    return Verification((f"{_count(found)} figures are judged anew from the {basis}",), tuple(told))
+
+
+def differences(a: object, b: object, where: str = "") -> Iterator[tuple[str, str, str]]:
+    """Where two JSON values differ, and both values; numbers may differ by rounding. Pure."""
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        for name in [*b, *(each for each in a if each not in b)]:
+            place = f"{where}.{name}" if where else str(name)
+            yield from differences(a.get(name, _Missing), b.get(name, _Missing), place)
+    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for number, (one, other) in enumerate(zip(a, b, strict=True)):
+            yield from differences(one, other, f"{where}[{number}]")
+    elif not _equal(a, b):
+        yield quoted(where)[1:-1], _shown(a), _shown(b)
+
+
+class _Missing:
+    """Nothing where something is expected."""
+
+
+def _equal(a: object, b: object) -> bool:
+    numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in (a, b))
+    if numbers and isinstance(a, int | float) and isinstance(b, int | float):
+        return math.isclose(a, b, rel_tol=_CLOSE, abs_tol=1e-300)
+    return type(a) is type(b) and a == b
+
+
+def _shown(value: object) -> str:
+    if value is _Missing:
+        return "nothing"
+    text = json.dumps(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _count(value: object) -> int:
+    if isinstance(value, Mapping):
+        return sum(map(_count, value.values()))
+    if isinstance(value, list):
+        return sum(map(_count, value))
+    return int(isinstance(value, int | float) and not isinstance(value, bool))

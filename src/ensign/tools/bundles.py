@@ -12,10 +12,10 @@ from pathlib import Path, PurePosixPath
 from ensign import __version__
 from ensign.experiment.compare.result import FILE as COMPARISON
 from ensign.experiment.compare.result import read_bundled
-from ensign.experiment.figures import FIGURES, Verification, figures_of
-from ensign.experiment.record import STUDY, read_record
+from ensign.experiment.record import FIGURES, Verification, figures_of
 from ensign.experiment.study.confirm_plan import plan_name, read_plan, record_name
 from ensign.experiment.study.prepare import open_study
+from ensign.experiment.study.record import STUDY, read_record
 from ensign.experiment.study.result import with_redo
 from ensign.experiment.study.run import folder_of, stored_result
 from ensign.experiment.study_file import StudyFile, read_study

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ensign.experiment.compare.result import read_bundled
-from ensign.experiment.figures import FIGURES, Verification, figures_of, verified_figures
-from ensign.experiment.record import Record, read_record
+from ensign.experiment.record import FIGURES, Record, Verification, figures_of, verified_figures
 from ensign.experiment.study.confirm_plan import read_plan, record_name
+from ensign.experiment.study.record import read_record
 from ensign.experiment.study.round_plan import longer_key
 from ensign.experiment.study.run import folder_of, stored_result, stored_rounds
 from ensign.experiment.study_file import StudyFile

@@ -10,12 +10,9 @@ from ensign.experiment.compare.options import PER_COMMAND, Options
 from ensign.meter.requests import Sink
 from ensign.model.errors import InputError
 from ensign.model.score_units import better_by, contradiction
-from ensign.model.study_problems import suggestion
 from ensign.model.trials import LONGEST_SLICE_NS, SHORTEST_SLICE_NS, TWIN, Metric, Mode, Score
 from ensign.stats.looks import LEVELS
 from ensign.variants.command_names import command_names
-from ensign.workloads.benchmarks import FRAMEWORKS
-from ensign.workloads.kind import PrintedReport
 
 _FEWEST_COMMANDS = 2
 _LARGEST_SEED = 2**32 - 1
@@ -193,6 +190,10 @@ def _check_metric(options: Options) -> None:
 def _check_benchmarks(options: Options) -> None:
     if not options.benchmarks:
         return
+    from ensign.model.study_problems import suggestion  # noqa: PLC0415  # few ask for them
+    from ensign.workloads.benchmarks import FRAMEWORKS  # noqa: PLC0415
+    from ensign.workloads.kind import PrintedReport  # noqa: PLC0415
+
     framework = FRAMEWORKS.get(options.benchmarks)
     if framework is None:
         raise InputError(

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ensign.experiment.compare.options import DEFAULT_BUDGET_NS, DEFAULT_PRECISION, Options
-from ensign.experiment.compare.pilot import CommandPilot
 from ensign.experiment.metric_and_mode import Requested, choose
+from ensign.experiment.pilots import CommandPilot
 from ensign.model.errors import InputError
 from ensign.model.experiment import Experiment
 from ensign.model.finding_kinds.race import MEMORY, MEMORY_BY_TURNS

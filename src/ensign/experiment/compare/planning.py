@@ -6,20 +6,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from ensign.experiment.compare.commands import CommandVariant
 from ensign.experiment.compare.failures import require_rest
 from ensign.experiment.compare.options import DEFAULT_BUDGET_NS, Options
-from ensign.experiment.compare.pilot import (
-    CommandPilot,
-    PilotRun,
-    RunFailed,
-    pilot_run,
-    require_expected,
-    run_of_totals,
-    run_unmeasured,
-    usage_findings,
-)
 from ensign.experiment.compare.plan import (
     RacePlan,
     budget_too_small,
@@ -30,15 +21,6 @@ from ensign.experiment.compare.plan import (
     require_budget,
     require_rest_of_budget,
     with_memory,
-)
-from ensign.experiment.compare.self_timed import (
-    NOTEWORTHY_NS,
-    SelfTimed,
-    by_both,
-    by_median,
-    by_the_cpu_clock,
-    by_the_wall_clock,
-    clock_slice_ns,
 )
 from ensign.experiment.compare.tracing import Traces, Tracing, may_be_same
 from ensign.experiment.compare.variants import (
@@ -53,13 +35,36 @@ from ensign.experiment.compare.variants import (
 )
 from ensign.experiment.machine import CpuPlan
 from ensign.experiment.metric_and_mode import FEWEST_RUNS, runs_to_look_at
+from ensign.experiment.pilots import (
+    CommandPilot,
+    PilotRun,
+    RunFailed,
+    pilot_run,
+    run_of_totals,
+    run_unmeasured,
+    usage_findings,
+)
 from ensign.experiment.ports import Ports
+from ensign.experiment.self_timed import (
+    FOR_A_MEDIAN,
+    NOTEWORTHY_NS,
+    TO_BE_SURE,
+    SelfTimed,
+    by_another,
+    by_median,
+    by_the_cpu_clock,
+    by_the_first,
+    by_the_wall_clock,
+    clock_slice_ns,
+)
 from ensign.experiment.tracing import TraceOptions
+from ensign.host.files import file_sha256
 from ensign.host.machine import read_machine
 from ensign.host.topology import allowed_cpus
 from ensign.meter.racing import race
 from ensign.meter.requests import ProcessSpec, RaceRequest
-from ensign.model.errors import CommandFailed
+from ensign.model.errors import CommandFailed, InputError
+from ensign.model.quoting import visible
 from ensign.model.trials import Metric, Mode, Trial, VariantFailure
 
 # Of the budget: for the runs of all commands, and for tracing them.
@@ -69,8 +74,6 @@ _SLICED_SHARE = 0.05
 _ALONE_SHARE = 0.5
 # What starting and ending the meter takes on a busy machine.
 _STARTING_NS = 100_000_000
-TO_BE_SURE = 2
-FOR_A_MEDIAN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ class Planned:
         """
         found: tuple[SelfTimed, ...] = ()
         if len(trials) == TO_BE_SURE and not self.sliced:
-            found = by_both(*(by_the_wall_clock(self.pilots, each) for each in trials))
+            found = by_the_first(self.pilots, trials)
         elif len(trials) == FOR_A_MEDIAN:
             found = by_median(self.pilots, trials)
         if not found:
@@ -272,8 +275,7 @@ class Piloting:
         pilots, sliced = planned.pilots, self._sliced(planned)
         if sliced is None:
             return ()
-        found = by_both(found, by_the_wall_clock(pilots, sliced))
-        return by_both(found, by_the_wall_clock(self.alone_again(pilots), sliced)) if found else ()
+        return by_another(found, pilots, sliced, partial(self.alone_again, pilots))
 
     def _sliced(self, planned: Planned) -> Trial | None:
         """An unmeasured execution in which all take turns in slices, where they can.
@@ -403,10 +405,10 @@ class Piloting:
         """The run, ended as soon as it shows that the budget is too small for it: InputError."""
         cut_ns = longest_pilot_ns(self.options)
         if cut_ns is None:
-            return pilot_run(self.ports.meter, command, process, digest=digest)
+            return pilot_run(self.ports.meter, command.name, process, digest=digest)
         try:
             cut = replace(process, deadline_ns=cut_ns)
-            return pilot_run(self.ports.meter, command, cut, digest=digest)
+            return pilot_run(self.ports.meter, command.name, cut, digest=digest)
         except RunFailed as error:
             if error.failure.code == "deadline":
                 raise budget_too_small(
@@ -467,3 +469,31 @@ def _with_startup(pilots: dict[str, CommandPilot], startup_ns: int) -> dict[str,
 
 def _noteworthy(pilots: Mapping[str, CommandPilot]) -> bool:
     return any(pilot.least_cpu_ns >= NOTEWORTHY_NS for pilot in pilots.values())
+
+
+def require_expected(options: Options, name: str, output: str) -> None:
+    """RunFailed where the hash of what a command printed is not that of what it must print.
+
+    InputError where the file with that cannot be read.
+    """
+    wanted = [] if options.expected_sha256 is None else [options.expected_sha256]
+    if options.expected is not None:
+        wanted.append(_sha256_of(options.expected))
+    if all(each == output for each in wanted):
+        return
+    file = "" if options.expected is None else f" ({visible(options.expected)})"
+    what = f"its SHA-256 is {output}" if output else "it could not be read"
+    text = f"printed what is not expected{file}: {what}"
+    raise RunFailed(name, VariantFailure("", "unexpected-output", text))
+
+
+def require_readable(path: str) -> None:
+    """InputError where what a command must print cannot be read."""
+    _sha256_of(path)
+
+
+def _sha256_of(path: str) -> str:
+    try:
+        return file_sha256(Path(path))
+    except OSError as error:
+        raise InputError(f"--expected {visible(path)}: {error.strerror}") from None

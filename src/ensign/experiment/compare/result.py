@@ -19,15 +19,14 @@ from ensign.experiment.compare.failures import (
     failure_of,
 )
 from ensign.experiment.compare.options import Options
-from ensign.experiment.compare.pilot import CommandPilot
 from ensign.experiment.compare.plan import race_ended_early
 from ensign.experiment.compare.race import RaceOutcome
 from ensign.experiment.compare.workloads import PlannedWorkloads
 from ensign.experiment.exclusions import failure_findings
-from ensign.experiment.figures import FIGURES, figures_of
 from ensign.experiment.judge import judge, result_of_record
 from ensign.experiment.loop import SoFar
-from ensign.experiment.record import Record, SeenRunning, spread_of
+from ensign.experiment.pilots import CommandPilot
+from ensign.experiment.record import FIGURES, Record, SeenRunning, figures_of, spread_of
 from ensign.host.files import write_atomically
 from ensign.host.json_text import read_json
 from ensign.model.errors import EnsignError, InputError
@@ -40,8 +39,6 @@ from ensign.model.results import MachineFacts, Result, VariantFacts
 from ensign.model.trials import Trial, VariantFailure
 from ensign.model.units import duration_option
 from ensign.stats.longer import longer_race
-from ensign.store.bundle import pack
-from ensign.store.trial_file import require_plausible
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +115,12 @@ class CompareEvidence:
 
     def write_bundle(self, path: Path) -> None:
         """One file that `read_bundled` reads; slices are left out. StorageFailed."""
+        from ensign.store.bundle import pack  # noqa: PLC0415  # at first use
+
         bare = replace(self, trials=tuple(replace(each, slices=()) for each in self.trials))
-        text = json.dumps(_EVIDENCE.dump_python(bare, mode="json"), indent=1, sort_keys=True)
+        text = json.dumps(
+            TypeAdapter(CompareEvidence).dump_python(bare, mode="json"), indent=1, sort_keys=True
+        )
         figures = json.dumps(figures_of(bare.result()), indent=1, sort_keys=True)
         members = {FILE: text.encode(), f"{FIGURES}.json": figures.encode()}
         write_atomically(path.absolute(), pack(FILE, __version__, members))
@@ -140,14 +141,13 @@ class CompareEvidence:
         return (LONGER_WOULD_TELL.found(text),)
 
 
-_EVIDENCE = TypeAdapter(CompareEvidence)
-
-
 def read_bundled(folder: Path) -> CompareEvidence:
     """What was packed. InputError where it is damaged, or of another version."""
+    from ensign.store.trial_file import require_plausible  # noqa: PLC0415  # at first use
+
     path = folder / FILE
     try:
-        evidence = _EVIDENCE.validate_python(read_json(path.read_bytes()))
+        evidence = TypeAdapter(CompareEvidence).validate_python(read_json(path.read_bytes()))
     except (ValidationError, ValueError):
         raise InputError(f"{FILE} in the bundle is of another version of ensign") from None
     try:

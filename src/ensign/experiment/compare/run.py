@@ -17,7 +17,6 @@ from ensign.experiment.compare.failures import (
     require_rest,
 )
 from ensign.experiment.compare.options import DEFAULT_BUDGET_NS, Options
-from ensign.experiment.compare.pilot import run_unmeasured
 from ensign.experiment.compare.plan import RacedWorkloads, budget_ns, experiment_of
 from ensign.experiment.compare.planning import Piloting
 from ensign.experiment.compare.race import RaceLimits, RaceOutcome, race_commands
@@ -27,6 +26,7 @@ from ensign.experiment.compare.workloads import CommandWorkload, PlannedWorkload
 from ensign.experiment.exclusions import same_programs
 from ensign.experiment.loop import SoFar
 from ensign.experiment.machine import CpuPlan, MachineState, cpus_of_options, machine_state
+from ensign.experiment.pilots import run_unmeasured
 from ensign.experiment.ports import Ports
 from ensign.experiment.steps import ExperimentOutcome
 from ensign.host.signals import restore_signal_handlers

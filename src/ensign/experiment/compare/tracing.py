@@ -13,9 +13,9 @@ from stat import S_ISREG
 
 from ensign.experiment.compare.commands import CommandVariant
 from ensign.experiment.compare.options import Options
-from ensign.experiment.compare.self_timed import CLOCK_RATE
 from ensign.experiment.compare.variants import variant_specs
 from ensign.experiment.machine import CpuPlan
+from ensign.experiment.self_timed import CLOCK_RATE
 from ensign.experiment.traced_files import (
     ExpectedFiles,
     compare_files,

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from ensign.experiment.compare.commands import CommandVariant, output_file, parse_env, sink_of
 from ensign.experiment.compare.options import DEFAULT_READY_NS, Options
 from ensign.experiment.machine import CpuPlan
-from ensign.experiment.program_reports import report_of
 from ensign.host.temporary import temporary_folder
 from ensign.meter.requests import (
     DriveLoad,
@@ -23,7 +22,9 @@ from ensign.meter.requests import (
     VariantSpec,
 )
 from ensign.model.trials import TWIN, Score
-from ensign.workloads.benchmarks import FRAMEWORKS, Framework
+
+if TYPE_CHECKING:
+    from ensign.workloads.benchmarks import Framework
 
 TMP = "{tmp}"
 
@@ -103,15 +104,13 @@ def _command(command: CommandVariant, tmp: str) -> CommandVariant:
     )
 
 
-_NO_FRAMEWORK = Framework(())
-
-
 def program_process(command: CommandVariant, options: Options, cpus: CpuPlan) -> ProcessSpec:
     """The program under test (or the server) as a process, told to write its figures."""
-    framework = FRAMEWORKS.get(options.benchmarks, _NO_FRAMEWORK)
+    framework = _framework(options)
+    words, env = ((), ()) if framework is None else (framework.options, framework.env)
     return ProcessSpec(
-        argv=(*command.argv, *framework.options),
-        env=(*framework.env, *parse_env(options.env)),
+        argv=(*command.argv, *words),
+        env=(*env, *parse_env(options.env)),
         cpus=cpus.program or None,
         stdin=options.input,
         stdout=output_file(options),
@@ -209,6 +208,14 @@ def _variant(
     )
 
 
+def _framework(options: Options) -> Framework | None:
+    if not options.benchmarks:
+        return None
+    from ensign.workloads.benchmarks import FRAMEWORKS  # noqa: PLC0415  # with all their parsers
+
+    return FRAMEWORKS[options.benchmarks]
+
+
 class _Scored(TypedDict):
     score: Score | None
     scores: tuple[NamedPattern, ...]
@@ -216,9 +223,12 @@ class _Scored(TypedDict):
 
 
 def _scored(options: Options) -> _Scored:
-    framework = FRAMEWORKS.get(options.benchmarks, _NO_FRAMEWORK)
-    report = None if framework.report is None else report_of(framework.report)
-    score = framework.pattern if options.benchmarks else options.score
+    framework, report = _framework(options), None
+    if framework is not None and framework.report is not None:
+        from ensign.experiment.program_reports import report_of  # noqa: PLC0415  # at first use
+
+        report = report_of(framework.report)
+    score = options.score if framework is None else framework.pattern
     if score is None or not score.has_names:
         return {"score": score, "scores": (), "report": report}
     return {"score": None, "scores": (NamedPattern("", score),), "report": report}

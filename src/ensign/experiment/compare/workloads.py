@@ -10,10 +10,10 @@ from pathlib import Path
 
 from ensign.experiment.compare.commands import CommandVariant
 from ensign.experiment.compare.options import Options
-from ensign.experiment.compare.pilot import CommandPilot
-from ensign.experiment.compare.planning import FOR_A_MEDIAN, TO_BE_SURE, Planned
-from ensign.experiment.compare.self_timed import withheld_text
+from ensign.experiment.compare.planning import Planned
 from ensign.experiment.compare.tracing import Traces, raced_findings
+from ensign.experiment.pilots import CommandPilot
+from ensign.experiment.self_timed import FOR_A_MEDIAN, TO_BE_SURE, withheld_text
 from ensign.experiment.traced_files import loader_name
 from ensign.model.errors import InputError
 from ensign.model.finding_kinds.proof import FAST_MATH_START

@@ -1,13 +1,13 @@
-"""What fits into a budget: how many rounds, of executions how long. Pure.
+"""What fits into a budget: how many rounds, of executions how long, in groups of how many. Pure.
 
 The budget covers all racing of a study: pilots, start-ups, preloads, the rounds, the check at
 longer slices, the race of relinks and the confirmation; builds and checks it does not.
 
 Where the study says `rounds`, executions are as long as so many of them allow. Without (or with a
 precision, where `rounds` are the fewest), they are as long as is best for the time, and rounds are
-what fits. An execution's variance is a constant part
-and one that falls with its length; with start-ups of s seconds the best length is √(s · r), r being
-the length at which both parts are equal (Kalibera and Jones). On Redis r was about 0.2 s.
+what fits. An execution's variance is a constant part and one that falls with its length; with
+start-ups of s seconds the best length is √(s · r), r being the length at which both parts are
+equal (Kalibera and Jones). On Redis r was about 0.2 s.
 """
 
 from __future__ import annotations
@@ -16,13 +16,86 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from ensign.experiment.study.groups import fewest
-from ensign.experiment.study.variants import group_count
+from ensign.experiment.study.variants import NO_VARIANT, group_count
 from ensign.model.errors import BudgetTooShort
+from ensign.model.finding_kinds.race import RACED_IN_GROUPS
+from ensign.model.findings import Finding
 from ensign.model.study import Study
 from ensign.model.study_workload import Workload
 from ensign.model.units import format_duration, parse_duration_ns, pluralize
 from ensign.stats.expected import FEWEST_ROUNDS
+
+# More requests than the pilot's may make a server grow.
+_GROWTH_LEFT = 1.5
+_FEWEST_VARIANTS = 3
+# Variance of an execution that does not depend on how many race, in what one more variant adds.
+_CONSTANT_NOISE = 9
+_ABOUT_AS_NARROW = 1.02
+
+
+def groups_for(variants: int) -> int:
+    """In how many groups so many variants (besides the baseline) are raced.
+
+    Memory may force it. Without that it is a matter of precision: the more variants take turns, the
+    longer is a round of their slices, and what drifts in that time is noise. Nine variants of
+    Redis' tests had a standard deviation of 1.23 % per execution, 25 of them (on another machine)
+    2.46 %; the variance is taken to be as 9 + variants, which is less than that. The time of an
+    execution of V variants in G groups is as V + 2G, since each group has the baseline twice. Half-
+    widths for the same time are narrowest where the product is least. It hardly changes around
+    there, and groups cost comparisons between groups, so the fewest groups whose half-widths are
+    within 2 % of the narrowest are taken.
+    """
+
+    def variance(groups: int) -> float:
+        together = variants / groups + NO_VARIANT
+        return (_CONSTANT_NOISE + together) * (variants + NO_VARIANT * groups)
+
+    counts = range(1, max(variants, 1) + 1)
+    limit = min(map(variance, counts)) * _ABOUT_AS_NARROW**2
+    return next(groups for groups in counts if variance(groups) <= limit)
+
+
+def variants_together(variants: int, group_size: int | str) -> int | None:
+    """How many variants race at a time by `race.group_size`; None: all of them."""
+    size = group_size
+    if size == "auto":
+        size = math.ceil(variants / groups_for(variants))
+    if not isinstance(size, int) or size >= variants:
+        return None
+    return size + NO_VARIANT
+
+
+def most_variants_of(peak_bytes: int, memory_bytes: int | None, variants: int) -> int:
+    """How many of the variants fit into memory together, by the pilot's peak; at least 3."""
+    if memory_bytes is None or peak_bytes <= 0:
+        return variants
+    return max(_FEWEST_VARIANTS, min(variants, int(memory_bytes / (peak_bytes * _GROWTH_LEFT))))
+
+
+def fewest(*limits: int | None) -> int | None:
+    """The least of those limits that there are."""
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def group_findings(together: int | None, most_variants: Mapping[str, int]) -> tuple[Finding, ...]:
+    """What to say where variants race in groups: by choice, or because of memory, per workload."""
+    found = []
+    if together is not None:
+        text = (
+            f"raced in groups of up to {together - NO_VARIANT} variants, dealt anew in each "
+            "execution, each with the baseline and its twin: intervals are narrower for the same "
+            'time; race.group_size = "all" races them together'
+        )
+        found.append(RACED_IN_GROUPS.found(text))
+    for workload, most in sorted(most_variants.items()):
+        if together is None or most < together:
+            text = (
+                f"no more than {most} variants fit into memory: raced in groups, each with "
+                "the baseline and its twin"
+            )
+            found.append(RACED_IN_GROUPS.found(text, workload))
+    return tuple(found)
+
 
 LONGER_EXECUTIONS = 6
 SPREAD_EXECUTIONS = 3
@@ -33,7 +106,6 @@ CLOCKS_SHARE = 0.03
 LOOKS_SHARE = 0.05
 MOST_ROUNDS = 9999  # four digits in the names of trials
 TOLERANCE = 0.05
-_NO_VARIANT = 2  # the baseline and its twin
 SHORTEST_NS = 40_000_000
 _LEAST_COMMAND_NS = 1_000_000
 _PARTS_EQUAL_NS = 200_000_000
@@ -111,14 +183,14 @@ class Demand:
         racing = self.variants if variants is None else variants
         most = fewest(self.together, pilot.most_variants)
         groups = 1 if most is None else group_count(racing, most)
-        taking_part = racing + groups * _NO_VARIANT
+        taking_part = racing + groups * NO_VARIANT
         return taking_part * (pilot.startup_ns + lengths[name]) + groups * pilot.overhead_ns
 
     def extras_ns(self, lengths: Lengths) -> float:
         """Time of the check at longer slices, and of the race of relinks."""
         checked = [name for name in lengths if name in self.study.race.slice_check]
         extra = LONGER_EXECUTIONS * sum(self.execution_ns(name, lengths) for name in checked)
-        relinks = spread_variants(self.study) - _NO_VARIANT
+        relinks = spread_variants(self.study) - NO_VARIANT
         return extra + (SPREAD_EXECUTIONS * self.round_ns(lengths, relinks) if relinks > 0 else 0)
 
     def confirming_ns(self, lengths: Lengths) -> float:
@@ -210,7 +282,7 @@ def exact_rounds(study: Study) -> int | None:
 def spread_variants(study: Study) -> int:
     """Variants of the race of the baseline's relinks; 0 where there is none."""
     layouts = study.layouts
-    return layouts.relinks + _NO_VARIANT if layouts.variants == "baseline" else 0
+    return layouts.relinks + NO_VARIANT if layouts.variants == "baseline" else 0
 
 
 def is_adaptive(workload: Workload) -> bool:
@@ -310,3 +382,12 @@ def _rounded_up(ns: float) -> str:
     """The least whole number of seconds or minutes that is enough, as a budget is written."""
     seconds = math.ceil(ns / 1e9 * 1.02)
     return f"{seconds}s" if seconds < 120 else f"{math.ceil(seconds / 60)}m"  # noqa: PLR2004
+
+
+def require_any_time_left(study: Study, variants: int) -> None:
+    """InputError where a study cannot fit its budget, whatever its programs take. Pure.
+
+    `variants` do not count the baseline.
+    """
+    together = variants_together(variants, study.race.group_size)
+    require_time_left(Demand(study, {}, variants, together), 0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ensign.experiment.machine import machine_state
-from ensign.experiment.record import Record, usable_record
+from ensign.experiment.record import Record
 from ensign.experiment.study.confirm_plan import (
     ConfirmPlan,
     TimeLeft,
@@ -28,10 +28,9 @@ from ensign.experiment.study.phase import (
     race_setup,
     stored_phase,
 )
-from ensign.experiment.study.plan_store import raced_ns, taken_up
 from ensign.experiment.study.prepare import build_programs
-from ensign.experiment.study.record import require_variants
-from ensign.experiment.study.round_plan import RoundPlan
+from ensign.experiment.study.record import require_variants, usable_record
+from ensign.experiment.study.round_plan import RoundPlan, raced_ns, taken_up
 from ensign.experiment.study_file import StudyFile
 from ensign.model.finding_kinds.race import (
     CONFIRM_PLAN_KEPT,
@@ -99,8 +98,8 @@ def _planned(
     key = plan.prefix + setup.key[:_KEY_CHARACTERS]
     round_ns = _round_ns(file.study, len(plan.finalists), first.rounds, first.trials)
     rounds = taken_up(folder, _rounds_of(plan, key, first.rounds, round_ns))
-    sharing = context.looking.sharing(file.study, setup.natural, key)
-    judged = context.judged(file.study, programs, setup.natural, key, sharing)
+    sharing = context.tracing.sharing(file.study, setup.natural, key)
+    judged = context.tracing.judged(file.study, programs, setup.natural, key, sharing.ran)
     _record_of(folder, plan)
     return PlannedPhase(
         study=file.study,

@@ -12,7 +12,6 @@ from ensign.builders.input_files import missing_inputs
 from ensign.builders.request import BuildRequest
 from ensign.experiment.machine import cpus_of_study
 from ensign.experiment.ports import Ports
-from ensign.experiment.record import usable_record
 from ensign.experiment.study.budget import exact_rounds
 from ensign.experiment.study.confirm_plan import TimeLeft, confirming, new_plan
 from ensign.experiment.study.prepare import (
@@ -22,6 +21,7 @@ from ensign.experiment.study.prepare import (
     require_requests,
     require_source,
 )
+from ensign.experiment.study.record import usable_record
 from ensign.experiment.study.round_plan import RoundPlan
 from ensign.experiment.study.run import folder_of
 from ensign.experiment.study_file import StudyFile

@@ -2,39 +2,49 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ensign.experiment.confinement import inherited_library_path
 from ensign.experiment.machine import MachineState, cpus_of_study, machine_state
+from ensign.experiment.pilots import CommandPilot
 from ensign.experiment.ports import Ports
-from ensign.experiment.record import STUDY, Record, usable_record, write_record
-from ensign.experiment.study.executed_files import Judged
+from ensign.experiment.record import Record
+from ensign.experiment.self_timed import TO_BE_SURE, by_median, by_the_first, self_timed_findings
+from ensign.experiment.study.executed_files import Judged, RaceCheck
 from ensign.experiment.study.layouts import rotating
-from ensign.experiment.study.plan_store import plan_key
+from ensign.experiment.study.pilots import (
+    alone_again,
+)
 from ensign.experiment.study.prepare import BuiltPrograms
-from ensign.experiment.study.record import close_record, raced_by, started, with_checks_of
+from ensign.experiment.study.record import (
+    STUDY,
+    close_record,
+    raced_by,
+    started,
+    usable_record,
+    with_checks_of,
+    write_record,
+)
 from ensign.experiment.study.result import study_result
 from ensign.experiment.study.round_plan import RoundPlan, RoundProgress, longer_key, missing_trials
 from ensign.experiment.study.rounds import RaceContext, race_plan, round_findings
-from ensign.experiment.study.self_timed import self_timed_findings, shown_again, shown_by_the_race
 from ensign.experiment.study.sensitivity import sensitivity_findings
-from ensign.experiment.study.tracing import Sharing, SharingContext, judged_by_run
-from ensign.experiment.study.variants import ProgramTree, VariantSet
+from ensign.experiment.study.tracing import StudyTracing
+from ensign.experiment.study.variants import VariantSet
 from ensign.experiment.study_file import StudyFile
-from ensign.experiment.traced_files import ExpectedFiles, FileMismatch, compare_files, summarize
-from ensign.experiment.tracing import Identities
 from ensign.host.cache import Cache
+from ensign.meter.client import Meter
 from ensign.model.build_events import OnEvent
-from ensign.model.errors import RaceFailed
-from ensign.model.executed_files import RanFile, RanOnce
-from ensign.model.finding_kinds.ran import RAN_SOMETHING_ELSE, RAN_UNSEEN
 from ensign.model.findings import Finding
 from ensign.model.results import Result
 from ensign.model.study import Study
-from ensign.model.trials import Trial, VariantFailure, failed_variants, seen_in_race
+from ensign.model.trials import Mode, Trial, failed_variants
 from ensign.store.folder import StudyFolder
+from ensign.workloads.registry import may_end_by_the_clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,23 +116,11 @@ class StudyContext:
     progress: ProgressCallbacks
 
     @property
-    def looking(self) -> SharingContext:
-        """Who looks at what variants write."""
+    def tracing(self) -> StudyTracing:
+        """Who traces variants."""
         ports = self.ports
         tracer = ports.tracing(ports.meter)
-        return SharingContext(tracer, ports.clock, self.folder, self.progress.pilot)
-
-    def judged(
-        self,
-        study: Study,
-        programs: BuiltPrograms,
-        variants: VariantSet,
-        key: str,
-        sharing: Sharing,
-    ) -> Judged:
-        """What every variant runs; see `judged_by_run`."""
-        store = (self.folder, self.ports, self.progress.pilot)
-        return judged_by_run(study, programs, variants, key, store, sharing.ran)
+        return StudyTracing(tracer, ports.clock, self.folder, self.progress.pilot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,99 +277,76 @@ def _self_timed(
     return self_timed_findings(found)
 
 
-@dataclass(frozen=True, slots=True)
-class RaceCheck:
-    """Holds each trial against the traced executions: who ran something else is out.
+_KEY_CHARACTERS = 16
 
-    `traces` are of all variants that take part, on each workload on which they were traced. The
-    `baseline` is the variant that other variants are made of: its twin, and its relinks.
+
+def plan_key(
+    study: Study, hashes: Mapping[str, str], relinks: Mapping[str, Sequence[str]] | None = None
+) -> str:
+    """Names everything that a trial depends on: programs, workloads, server, race. Pure.
+
+    `hashes` are the loadable bytes per variant, `relinks` those of the relinks that are raced.
+    Trials under one key may be compared.
     """
+    left_out = {"margin", "prefer", "slice_check", "confirm"}
+    if study.race.precision is None:
+        left_out.add("precision")
+    if study.race.stopping == "fixed":
+        left_out.add("stopping")
+    said = study.model_dump(
+        mode="json", include={"server", "cpus", "race"}, exclude={"race": left_out}
+    )
+    said["workloads"] = [each.identity for each in study.workloads]
+    if study.inputs:
+        said["inputs"] = {path: each.sha256 for path, each in study.inputs.items()}
+    programs: dict[str, object] = {"study": said, "programs": dict(hashes)}
+    if relinks:
+        programs["relinks"] = {name: list(each) for name, each in relinks.items()}
+    text = json.dumps(programs, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:_KEY_CHARACTERS]
 
-    traces: Sequence[RanOnce]
-    baseline: str
-    identities: Identities = field(default_factory=Identities)
 
-    def __call__(self, trial: Trial, variants: VariantSet) -> Trial:
-        """The trial without the variants that ran something else, which have failed in it.
+def shown_again(
+    meter: Meter,
+    study: Study,
+    variants: VariantSet,
+    rounds: RoundPlan,
+    found: Mapping[str, str],
+    trials: Sequence[Trial],
+) -> dict[str, str]:
+    """What of `found` in the race shows beside executions alone after it, too.
 
-        What ran besides is a finding. RaceFailed where it is the baseline, or its twin.
-        """
-        failures: list[VariantFailure] = []
-        findings: list[Finding] = []
-        paths = dict(variants.artifacts)
-        for variant in (each.variant for each in trial.variants):
-            # The twin and the baseline of a later group have names of their own.
-            path = paths.get(variant) or variants.twin or variants.artifacts[0][1]
-            found = self._seen(trial, variant, variants.trees.get(path))
-            problems = (*found.others, *found.changed)
-            if found.unseen and not found.own:
-                problems = (*problems, *found.unseen)
-            if problems and (variant not in paths or variant == variants.artifacts[0][0]):
-                raise RaceFailed(
-                    f"{variant} ran other files than when it was looked at, on workload "
-                    f"{trial.workload}: {summarize(problems)}; remove the study's results folder "
-                    "to look at it again"
-                )
-            if problems:
-                failures.append(
-                    VariantFailure(
-                        variant,
-                        RAN_SOMETHING_ELSE.code,
-                        summarize(problems),
-                        workload=trial.workload,
-                        round_index=trial.round_index,
-                    )
-                )
-            elif found.unseen:
-                findings.append(RAN_UNSEEN.found(summarize(found.unseen), variant))
-        if not failures and not findings:
-            return trial
-        left = trial.without({each.variant for each in failures})
-        return replace(
-            left,
-            failures=(*left.failures, *failures),
-            findings=(*left.findings, *findings),
+    On a machine that became faster meanwhile, fixed work uses less in the race than before it.
+    """
+    after = {}
+    for workload in study.workloads:
+        name = workload.name
+        if name in found:
+            known = (workload, rounds.requests.get(name), rounds.alone[name])
+            after[name] = alone_again(meter, study, variants, *known)
+    return shown_by_the_race(study, after, trials)
+
+
+def shown_by_the_race(
+    study: Study, alone: Mapping[str, CommandPilot], trials: Sequence[Trial]
+) -> dict[str, str]:
+    """How executions in slices show which workloads end by the wall clock. Pure.
+
+    The first two, or the medians of all: on a busy machine single ones say little.
+    """
+    found: dict[str, str] = {}
+    asked = [each.name for each in study.workloads if may_end_by_the_clock(each)]
+    for name in asked:
+        pilot = alone.get(name)
+        if pilot is None:
+            continue
+        raced = sorted(
+            (each for each in trials if each.workload == name and each.mode is Mode.INTERLEAVED),
+            key=lambda trial: trial.round_index,
         )
-
-    def _seen(self, trial: Trial, variant: str, tree: ProgramTree | None) -> FileMismatch:
-        looked = self._looked_at(variant, trial.workload, tree)
-        if looked is None:
-            return FileMismatch()
-        return compare_files(looked, seen_in_race([trial], variant), self.identities)
-
-    def _looked_at(
-        self, variant: str, workload: str, tree: ProgramTree | None
-    ) -> ExpectedFiles | None:
-        """What that variant ran there; where it was not traced, its own files on another workload.
-
-        It then runs the machine's files as the baseline does.
-        """
-        own = [each for each in self.traces if each.variant == variant]
-        own = own or [each for each in self.traces if each.variant == self.baseline]
-        here = [each for each in own if each.workload == workload]
-        chosen: list[RanOnce] = here[:1]
-        if not here:
-            chosen = own[:1]
-            chosen += [
-                replace(each, files=tuple(file for file in each.files if not file.built))
-                for each in self.traces
-                if (each.variant, each.workload) == (self.baseline, workload)
-            ][:1]
-        files = dict(_placed([file for each in chosen for file in each.files], tree))
-        if not files:
-            return None
-        return ExpectedFiles(
-            identities={path: file.sha256 for path, file in files.items()},
-            made=frozenset(path for path, file in files.items() if file.made),
-            copied=None if tree is None else tree.files,
-            whole=all(not each.not_judged for each in chosen),
-        )
-
-
-def _placed(files: Sequence[RanFile], tree: ProgramTree | None) -> Iterator[tuple[str, RanFile]]:
-    """Files by the paths that they have in the race, or that they are copied from."""
-    for file in files:
-        if not file.built:
-            yield file.path, file
-        elif tree is not None:
-            yield f"{tree.folders[0]}/{file.path}", file
+        if len(raced) < TO_BE_SURE:
+            continue
+        pilots = {raced[0].variants[0].variant: pilot}
+        if shown := by_the_first(pilots, raced) or by_median(pilots, raced):
+            found[name] = shown[0].how
+    return found

@@ -2,32 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
-from statistics import median
+from dataclasses import dataclass, field, replace
 
-from ensign.experiment.compare.pilot import CommandPilot, run_of_totals
 from ensign.experiment.loop import trial_seed
 from ensign.experiment.machine import CpuPlan
-from ensign.experiment.metric_and_mode import MetricAndMode, Requested, behaviour_findings, choose
-from ensign.experiment.study.budget import WorkloadPilot
-from ensign.experiment.study.groups import merged
-from ensign.experiment.study.variants import VariantSet, race_request
+from ensign.experiment.metric_and_mode import (
+    FEWEST_RUNS,
+    MetricAndMode,
+    Requested,
+    behaviour_findings,
+    choose,
+    runs_to_look_at,
+)
+from ensign.experiment.pilots import CommandPilot, run_of_totals
+from ensign.experiment.self_timed import (
+    CLOCK_RATE,
+    NOTEWORTHY_NS,
+    asks_for_cpu_time,
+    by_another,
+    by_the_cpu_clock,
+    by_the_wall_clock,
+)
+from ensign.experiment.study.budget import (
+    CLOCK_EXECUTIONS,
+    CLOCKS_SHARE,
+    LOOKS_SHARE,
+    Demand,
+    WorkloadPilot,
+    require_time_left,
+    variants_together,
+)
+from ensign.experiment.study.tracing import NO_TIME
+from ensign.experiment.study.variants import VariantSet, first_requests, mode_of, race_request
+from ensign.experiment.tracing import MeterTracer, TraceOptions
+from ensign.host.clock import Clock
 from ensign.meter.client import Meter
 from ensign.meter.racing import race
 from ensign.meter.requests import RaceRequest
-from ensign.model.errors import InternalError
+from ensign.model.errors import BudgetTooShort, CommandFailed, InternalError
 from ensign.model.findings import Finding
-from ensign.model.study import Study
+from ensign.model.study import Study, longest_run_ns
 from ensign.model.study_workload import Workload
-from ensign.model.trials import TWIN, Metric, Mode, Trial
+from ensign.model.traced_execution import TracedExecution
+from ensign.model.trials import TWIN, Metric, Mode, SliceRecord, Trial, name_in_group
+from ensign.model.units import format_duration, parse_duration_ns
+from ensign.store.folder import StudyFolder
+from ensign.workloads.registry import may_end_by_the_clock
 
 # A pilot shorter than this is mostly start-up of the load generator.
 _LONG_ENOUGH_NS = 60_000_000
 _GROWTH = 8
-# A drive has no start-up of its own, so it may begin with few of what may be slow commands.
-_FIRST_OF_LOAD, _FIRST_OF_DRIVE = 1000, 200
 
 
 def pilot(
@@ -44,14 +70,6 @@ def pilot(
         if fixed or measured.running_ns >= _LONG_ENOUGH_NS or requests is None:
             return measured, tuple(tried)
         requests *= _GROWTH
-
-
-def first_requests(workload: Workload) -> int | None:
-    """Requests of an execution of which nothing is known yet. Pure."""
-    if workload.fixed_requests is not None or not workload.sends_requests:
-        return workload.fixed_requests
-    first = _FIRST_OF_LOAD if workload.drive is None else _FIRST_OF_DRIVE
-    return workload.rounding * max(1, first // workload.rounding)
 
 
 def one_trial(
@@ -93,23 +111,6 @@ def _pilot_of(trial: Trial, requests: int | None) -> WorkloadPilot:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class BaselinePilot:
-    """Unmeasured executions of the baseline alone; each took `startup_ns` besides."""
-
-    looked: CommandPilot
-    startup_ns: int
-
-    def of(self, measured: WorkloadPilot) -> WorkloadPilot:
-        """What one execution needs where they are raced as they were looked at."""
-        return replace(
-            measured,
-            running_ns=max(self.looked.wall_ns, 1),
-            startup_ns=self.startup_ns,
-            peak_memory_bytes=max(measured.peak_memory_bytes, self.looked.peak_memory_bytes),
-        )
-
-
 def looked_at(
     meter: Meter,
     study: Study,
@@ -118,8 +119,11 @@ def looked_at(
     requests: int | None,
     *,
     runs: int,
-) -> BaselinePilot | None:
-    """So many executions on all CPUs; None where they failed, which the race itself tells."""
+) -> CommandPilot | None:
+    """So many executions of the baseline alone, on all CPUs; `prepare_ns` is what is besides.
+
+    None where they failed, which the race itself tells.
+    """
     wide = replace(variants.only_baseline().in_round(0), cpus=variants.cpus.widened())
     seed = trial_seed(study.race.seed, 0, workload.name)
     request = race_request(study, wide, workload, requests, seed=seed)
@@ -133,14 +137,22 @@ def looked_at(
     )
     with closing(race(meter, request, workload=workload.name)) as found:
         trials = [trial for trial in found if not trial.failures]
-    if not trials:
-        return None
-    ran = tuple(run_of_totals(trial.variants[0]) for trial in trials)
-    return BaselinePilot(CommandPilot(workload.name, ran), round(median(map(_besides_ns, trials))))
+    ran = tuple(run_of_totals(trial.variants[0], _besides_ns(trial)) for trial in trials)
+    return CommandPilot(workload.name, ran) if ran else None
 
 
 def _besides_ns(trial: Trial) -> int:
     return max(trial.wall_ns - trial.variants[0].wall_ns, 0)
+
+
+def _as_looked_at(measured: WorkloadPilot, alone: CommandPilot) -> WorkloadPilot:
+    """What one execution needs where it is raced as it was looked at."""
+    return replace(
+        measured,
+        running_ns=max(alone.wall_ns, 1),
+        startup_ns=alone.prepare_ns,
+        peak_memory_bytes=max(measured.peak_memory_bytes, alone.peak_memory_bytes),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +165,7 @@ class Decided:
     findings: tuple[Finding, ...]
 
 
-def decided(study: Study, sights: Mapping[str, BaselinePilot], cpus: CpuPlan) -> Decided:
+def decided(study: Study, sights: Mapping[str, CommandPilot], cpus: CpuPlan) -> Decided:
     """By the same rule as commands; one workload decides on the metric of all. Pure.
 
     The geometric mean over workloads is of one metric.
@@ -178,7 +190,7 @@ def decided(study: Study, sights: Mapping[str, BaselinePilot], cpus: CpuPlan) ->
 
 
 def _chosen(
-    study: Study, workload: Workload, sight: BaselinePilot, metric: str | None
+    study: Study, workload: Workload, sight: CommandPilot, metric: str | None
 ) -> MetricAndMode:
     asked = Requested(
         metric=None if metric is None else Metric(metric),
@@ -187,16 +199,16 @@ def _chosen(
         loaded=workload.load is not None,
         scored=workload.scored,
     )
-    return choose(asked, [sight.looked.behaviour])
+    return choose(asked, [sight.behaviour])
 
 
 def _findings(
-    study: Study, workload: Workload, sight: BaselinePilot, cpus: CpuPlan
+    study: Study, workload: Workload, sight: CommandPilot, cpus: CpuPlan
 ) -> Sequence[Finding]:
     chosen = _chosen(study, workload, sight, study.race.metric)
     return (
         *behaviour_findings(
-            sight.looked.behaviour,
+            sight.behaviour,
             workload.name,
             serves=_serves(workload),
             cpus=len(set(cpus.widened().program)),
@@ -208,3 +220,264 @@ def _findings(
 
 def _serves(workload: Workload) -> bool:
     return workload.load is not None or workload.drive is not None
+
+
+def merged(trials: Sequence[Trial], baseline: str) -> Trial:
+    """The trials of all groups of one execution as one.
+
+    The baseline and the twin of later groups get names of their own; `groups` says who raced with
+    whom. Slices follow each other as if there had been one race.
+    """
+    if len(trials) == 1:
+        return trials[0]
+    named = [_in_group(trial, baseline, number) for number, trial in enumerate(trials, start=1)]
+    first = [name_in_group(baseline, number) for number in range(1, len(trials) + 1)]
+    span_ns = [sum(totals.wall_ns for totals in trial.variants) or 1 for trial in named]
+    slices: list[SliceRecord] = []
+    start_ns = 0
+    for trial in named:
+        slices += (replace(each, start_ns=each.start_ns + start_ns) for each in trial.slices)
+        start_ns = max((each.start_ns + each.wall_ns for each in slices), default=0)
+    shares = (trial.running_share * span for trial, span in zip(named, span_ns, strict=True))
+    return replace(
+        named[0],
+        wall_ns=sum(trial.wall_ns for trial in named),
+        running_share=sum(shares) / sum(span_ns),
+        variants=tuple(totals for trial in named for totals in trial.variants),
+        slices=tuple(slices),
+        findings=tuple(finding for trial in named for finding in trial.findings),
+        failures=tuple(failure for trial in named for failure in trial.failures),
+        groups=tuple(
+            (name, *(totals.variant for totals in trial.variants if totals.variant != name))
+            for name, trial in zip(first, named, strict=True)
+        ),
+    )
+
+
+def _in_group(trial: Trial, baseline: str, number: int) -> Trial:
+    def name(variant: str) -> str:
+        return name_in_group(variant, number) if variant in (baseline, TWIN) else variant
+
+    return replace(
+        trial,
+        variants=tuple(replace(totals, variant=name(totals.variant)) for totals in trial.variants),
+        slices=tuple(replace(each, variant=name(each.variant)) for each in trial.slices),
+    )
+
+
+# A budget so many times as large may do, where nobody knows yet.
+_LARGER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PlanContext:
+    """Where a plan is made: the meter that races pilots, a clock, the store, and who is told.
+
+    `traced` is what was seen of the baseline on each workload.
+    """
+
+    meter: Meter
+    clock: Clock
+    folder: StudyFolder
+    on_pilot: Callable[[str], None]
+    traced: Mapping[str, TracedExecution] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Pilots:
+    """What the baseline needs and does by workload, and the time that finding out took (ns)."""
+
+    by_workload: Mapping[str, WorkloadPilot]
+    spent_ns: int
+    decided: Decided
+    sights: Mapping[str, CommandPilot]
+
+
+def piloted(context: PlanContext, study: Study, variants: VariantSet) -> Pilots:
+    """A pilot of each workload, and what follows from its behavior.
+
+    InputError where what is asked for does not fit into the budget, as soon as a pilot says so.
+    """
+    pilots: dict[str, WorkloadPilot] = {}
+    sights: dict[str, CommandPilot] = {}
+    compared = len(variants.artifacts) - 1
+    demand = Demand(study, pilots, compared, variants_together(compared, study.race.group_size))
+    began_ns = context.clock.monotonic_ns()
+    for workload in study.workloads:
+        context.on_pilot(workload.name)
+        measured = pilots[workload.name] = _piloted(context, study, variants, workload)
+        # It is run once more at least.
+        spent_ns = context.clock.monotonic_ns() - began_ns
+        require_time_left(demand, spent_ns + measured.startup_ns + measured.running_ns)
+        sight = _looked_at(context, study, variants, workload, measured)
+        if sight is not None:
+            sights[workload.name] = sight
+    found = decided(study, sights, variants.cpus)
+    for name in {*found.alternating, *found.wide}:
+        pilots[name] = _as_looked_at(pilots[name], sights[name])
+    left_ns = parse_duration_ns(study.race.budget) * CLOCKS_SHARE
+    for workload in study.workloads:
+        measured, sight = pilots[workload.name], sights.get(workload.name)
+        left_ns -= CLOCK_EXECUTIONS * demand.execution_ns(
+            workload.name, {workload.name: measured.running_ns}, 0
+        )
+        if sight is None:
+            continue
+        placed = replace(variants, alternating=workload.name in found.alternating)
+        traced = context.traced.get(workload.name)
+        known = (measured.requests, sight, traced, left_ns >= 0)
+        timed = ends_by_the_clock(context.meter, ClockTrial(study, placed, workload, *known))
+        pilots[workload.name] = replace(measured, self_timed=timed)
+    return Pilots(pilots, context.clock.monotonic_ns() - began_ns, found, sights)
+
+
+def _looked_at(
+    context: PlanContext,
+    study: Study,
+    variants: VariantSet,
+    workload: Workload,
+    measured: WorkloadPilot,
+) -> CommandPilot | None:
+    took_ns = measured.startup_ns + measured.running_ns + measured.overhead_ns
+    allowed_ns = parse_duration_ns(study.race.budget) * LOOKS_SHARE / len(study.workloads)
+    runs = runs_to_look_at(measured.running_ns, took_ns, allowed_ns)
+    return looked_at(context.meter, study, variants, workload, measured.requests, runs=runs)
+
+
+def _piloted(
+    context: PlanContext, study: Study, variants: VariantSet, workload: Workload
+) -> WorkloadPilot:
+    """The pilot of a workload; a command's is ended where a single run is more than fits."""
+    longest_ns = longest_run_ns(study, workload)
+    cut = longest_ns < parse_duration_ns(workload.deadline)
+    tried = workload.model_copy(update={"deadline": f"{longest_ns}ns"}) if cut else workload
+    began_ns = context.clock.monotonic_ns()
+    try:
+        measured, trials = pilot(context.meter, study, variants, tried)
+    except CommandFailed:
+        if not cut or context.clock.monotonic_ns() - began_ns < longest_ns:
+            raise
+        raise BudgetTooShort(
+            f"the budget of {study.race.budget} is too short: one execution of workload "
+            f"'{workload.name}' takes more than {format_duration(longest_ns)}, and each round "
+            f"needs one of each variant; give a larger budget, or leave out {workload.name}",
+            _LARGER * parse_duration_ns(study.race.budget),
+        ) from None
+    elapsed_ns = context.clock.monotonic_ns() - began_ns
+    besides_ns = max(elapsed_ns - sum(trial.wall_ns for trial in trials), 0)
+    return replace(measured, overhead_ns=besides_ns // len(trials))
+
+
+# Beside the twin.
+_CROWD = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ClockTrial:
+    """One workload of which is to be known whether it ends by a clock.
+
+    `alone` are executions of the baseline by itself, `traced` is one that was followed (None: none
+    was asked for). `affordable`: there is time for executions on purpose.
+    """
+
+    study: Study
+    variants: VariantSet
+    workload: Workload
+    requests: int | None
+    alone: CommandPilot
+    traced: TracedExecution | None
+    affordable: bool
+
+
+def ends_by_the_clock(meter: Meter, tried: ClockTrial) -> str | None:
+    """How it showed that the workload ends by a clock; "" where it does not, or where it counts.
+
+    None where that is not known: finding out would take too long.
+    """
+    if not may_end_by_the_clock(tried.workload):
+        return ""
+    try:
+        by_wall = _by_wall(meter, tried)
+        by_cpu = "" if by_wall else _by_cpu(meter, tried)
+    except CommandFailed:
+        # What fails so is told by the race itself.
+        return ""
+    known = by_wall is not None and by_cpu is not None
+    return by_wall or by_cpu or ("" if known else None)
+
+
+def _by_wall(meter: Meter, tried: ClockTrial) -> str | None:
+    """By copies of the baseline that take turns in slices, beside executions of it alone.
+
+    The more take turns, the less each gets between its start and its end; there are no more of them
+    than the race will have. A race in slices shows it by itself, where there is no time for that.
+    """
+    study, variants, workload = tried.study, tried.variants, tried.workload
+    if workload.name in variants.apart or tried.alone.least_cpu_ns < NOTEWORTHY_NS:
+        return ""
+    if not tried.affordable:
+        return "" if mode_of(study, variants, workload) is Mode.INTERLEAVED else None
+    alone = replace(variants.only_baseline(), alternating=False)
+    race = study.race.model_copy(update={"mode": Mode.INTERLEAVED.value, "metric": "cpu"})
+    raced = study.model_copy(update={"race": race})
+    baseline, path = variants.artifacts[0]
+    copies = ((f"copy-{number}", path) for number in range(1, min(_CROWD, len(variants.artifacts))))
+    crowd = replace(alone, artifacts=(*alone.artifacts, *copies))
+    pilots = {baseline: tried.alone}
+
+    def sliced(round_index: int) -> Trial:
+        return one_trial(meter, raced, crowd, workload, tried.requests, round_index=round_index)
+
+    def again() -> Mapping[str, CommandPilot]:
+        run = (workload, tried.requests, tried.alone)
+        return {baseline: alone_again(meter, study, variants, *run)}
+
+    found = by_the_wall_clock(pilots, sliced(1))
+    if not found:
+        return ""
+    found = by_another(found, pilots, sliced(2), again)
+    return found[0].how if found else ""
+
+
+def alone_again(
+    meter: Meter,
+    study: Study,
+    variants: VariantSet,
+    workload: Workload,
+    requests: int | None,
+    before: CommandPilot,
+) -> CommandPilot:
+    """Some executions alone as those `before`; those, where these fail."""
+    runs = min(len(before.runs), FEWEST_RUNS)
+    again = looked_at(meter, study, variants, workload, requests, runs=runs)
+    return again or before
+
+
+def _by_cpu(meter: Meter, tried: ClockTrial) -> str | None:
+    """By a CPU clock that runs faster, where the program asks for its CPU time again and again."""
+    if tried.workload.command is None:
+        return ""
+    seed = trial_seed(tried.study.race.seed, 0, tried.workload.name)
+    alone = tried.variants.only_baseline()
+    request = race_request(tried.study, alone, tried.workload, tried.requests, seed=seed)
+    variant = request.variants[0]
+    tracer, wish = MeterTracer(meter), TraceOptions(tried.study.race.ports)
+    usual = tried.traced
+    if usual is not None and is_cut_short(usual):
+        usual = None
+    if usual is None and not tried.affordable:
+        return None
+    if usual is not None and not asks_for_cpu_time(usual):
+        return ""
+
+    def usually() -> TracedExecution:
+        return usual or tracer.trace(variant, wish)
+
+    hurried = tracer.trace(variant, replace(wish, cpu_clock_rate=CLOCK_RATE))
+    found = by_the_cpu_clock(tried.workload.name, hurried, usually, tried.alone.cpu_ns)
+    return "" if found is None else found.how
+
+
+def is_cut_short(seen: TracedExecution) -> bool:
+    """Whether there was no time to follow the execution to its end."""
+    return seen.not_judged == NO_TIME or (seen.followed and seen.cpu_ns <= 0)

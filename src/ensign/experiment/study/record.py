@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+
+from pydantic import TypeAdapter
 
 from ensign import __version__
 from ensign.builders.build_results import BuildReport
 from ensign.experiment.machine import MachineState
-from ensign.experiment.record import STUDY, Record, usable_record, write_record
+from ensign.experiment.record import Record
 from ensign.experiment.study.prepare import BuiltPrograms
 from ensign.experiment.study.round_plan import RoundPlan
 from ensign.experiment.traced_files import summarize
 from ensign.model.builds import BuildFacts
-from ensign.model.errors import RaceFailed
+from ensign.model.errors import InputError, RaceFailed
 from ensign.model.finding_kinds.builds import CHECK_FAILED
 from ensign.model.finding_kinds.proof import FLAG_OVERRIDDEN, FLAGS_DIFFER
 from ensign.model.findings import Finding, Severity
 from ensign.model.placeholders import fill_all, shown
 from ensign.model.study import Study
 from ensign.store.folder import StudyFolder
+from ensign.store.trial_file import MOST_ROUNDS
 
+STUDY = "study"
+_RECORD = TypeAdapter(Record)
 _JUDGED_ANEW = (CHECK_FAILED, FLAG_OVERRIDDEN, FLAGS_DIFFER)
 
 
@@ -173,3 +180,29 @@ def _why(facts: BuildFacts, findings: Sequence[Finding]) -> str:
 
 def _log(facts: BuildFacts) -> str:
     return f"; log: {facts.log_path}" if facts.log_path and not facts.out else ""
+
+
+def write_record(folder: StudyFolder, record: Record, name: str = STUDY) -> None:
+    """Replaces the record of the study, or of its confirmation, in one step."""
+    folder.write_json(name, json.loads(_RECORD.dump_json(record)))
+
+
+def usable_record(folder: StudyFolder, name: str = STUDY) -> Record | None:
+    """The record; None also where it is damaged or of another version: a run writes it anew."""
+    try:
+        return read_record(folder, name)
+    except InputError:
+        return None
+
+
+def read_record(folder: StudyFolder, name: str = STUDY) -> Record | None:
+    """The record, or None before the first run. InputError if it is damaged."""
+    stored = folder.read_json(name)
+    if stored is None:
+        return None
+    record: Record | None = None
+    with suppress(ValueError):
+        record = _RECORD.validate_json(json.dumps(stored))
+    if record is None or not 0 <= record.rounds_planned <= MOST_ROUNDS:
+        raise InputError(f"{folder.json_file(name)} is damaged; run the study again")
+    return record

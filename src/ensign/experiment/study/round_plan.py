@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ensign.experiment.compare.pilot import CommandPilot
+from pydantic import TypeAdapter, ValidationError
+
 from ensign.experiment.loop import order_of
-from ensign.experiment.study.budget import LONGER_EXECUTIONS
-from ensign.experiment.study.groups import fewest
+from ensign.experiment.pilots import CommandPilot
+from ensign.experiment.self_timed import self_timed_findings
+from ensign.experiment.study.budget import (
+    LONGER_EXECUTIONS,
+    Demand,
+    WorkloadPilot,
+    exact_rounds,
+    fewest,
+    fitted,
+    group_findings,
+    is_adaptive,
+    most_variants_of,
+    spread_variants,
+    variants_together,
+)
+from ensign.experiment.study.pilots import (
+    Pilots,
+    PlanContext,
+    piloted,
+)
 from ensign.experiment.study.variants import VariantSet
-from ensign.model.errors import CommandFailed, RaceFailed
+from ensign.model.errors import CommandFailed, InputError, RaceFailed
+from ensign.model.finding_kinds.race import CONNECTIONS_BY_TURNS, MEMORY_SHORT
 from ensign.model.findings import Finding
 from ensign.model.precision import Precision
 from ensign.model.results import Stopped
 from ensign.model.study import Study
 from ensign.model.study_workload import Workload
-from ensign.model.trials import Trial, failed_variants
-from ensign.model.units import parse_duration_ns
+from ensign.model.trials import Mode, Trial, failed_variants
+from ensign.model.units import format_size, parse_duration_ns
+from ensign.stats.expected import pilot_rounds
 from ensign.store.folder import StudyFolder
 
 _SLICED = (
@@ -150,3 +171,170 @@ def with_longer_slices(study: Study, plan: RoundPlan) -> tuple[Study, RoundPlan]
 def longer_key(key: str) -> str:
     """Where the trials of the check are kept."""
     return f"{key}-longer"
+
+
+_PLAN = TypeAdapter(RoundPlan)
+# A slice lasts for two rounds of requests then, also of a variant that is a quarter slower or a
+# third faster: whether it sends once or twice would move what beginning a slice costs per request.
+_ROUNDS_PER_SLICE = 1.5
+
+
+def fixed_plan(
+    context: PlanContext,
+    study: Study,
+    variants: VariantSet,
+    key: str,
+    pilots: Pilots | None = None,
+) -> RoundPlan:
+    """The stored plan of that key, or a new one from pilots, stored before it is used.
+
+    InputError as `piloted`, which is called where there are no `pilots` yet.
+    """
+    stored = context.folder.read_json(f"plans/{key}")
+    if stored is None:
+        plan = _new_plan(study, variants, key, pilots or piloted(context, study, variants))
+        write_plan(context.folder, plan)
+        return plan
+    return _read(context.folder, key, stored)
+
+
+def taken_up(folder: StudyFolder, plan: RoundPlan) -> RoundPlan:
+    """The stored plan of the same key, or this one, which is stored now."""
+    stored = folder.read_json(f"plans/{plan.key}")
+    if stored is None:
+        write_plan(folder, plan)
+        return plan
+    return _read(folder, plan.key, stored)
+
+
+def write_plan(folder: StudyFolder, plan: RoundPlan) -> None:
+    """Replaces the stored plan in one step."""
+    folder.write_json(f"plans/{plan.key}", _PLAN.dump_python(plan, mode="json"))
+
+
+def plan_findings(plan: RoundPlan) -> tuple[Finding, ...]:
+    """What there is to say of a plan before it is carried out. Pure."""
+    return (
+        *group_findings(plan.together, plan.most_variants),
+        *_memory_findings(plan),
+        *turns_findings(plan.at_once),
+        *plan.seen,
+        *self_timed_findings(plan.self_timed, plan.clock_unknown),
+    )
+
+
+def _read(folder: StudyFolder, key: str, stored: Mapping[str, object]) -> RoundPlan:
+    try:
+        return _PLAN.validate_python({"key": key, **stored})
+    except ValidationError:
+        raise InputError(
+            f"plan {key} in {folder.root} is damaged; delete it and run again"
+        ) from None
+
+
+def _new_plan(study: Study, variants: VariantSet, key: str, found: Pilots) -> RoundPlan:
+    compared = len(variants.artifacts) - 1
+    together = variants_together(compared, study.race.group_size)
+    largest = max(compared + 2, spread_variants(study))
+    pilots: dict[str, WorkloadPilot] = {}
+    for name, measured in found.by_workload.items():
+        most = most_variants_of(measured.peak_memory_bytes, variants.memory_bytes, largest)
+        pilots[name] = replace(measured, most_variants=most if most < largest else None)
+    fit = fitted(Demand(study, pilots, compared, together), found.spent_ns)
+    return RoundPlan(
+        key,
+        fit.rounds,
+        fit.requests,
+        fit.total_ns,
+        together=together,
+        most_variants={
+            name: each.most_variants
+            for name, each in pilots.items()
+            if each.most_variants is not None and each.most_variants != together
+        },
+        at_once=connections_at_once(study, pilots),
+        exact=exact_rounds(study) is not None,
+        closed=False,
+        allowed_ns=fit.allowed_ns,
+        round_ns=fit.round_ns,
+        spent_ns=found.spent_ns,
+        relinks=variants.rotation,
+        overhead_ns=max(each.overhead_ns for each in pilots.values()),
+        pilots=pilot_rounds(max(compared, 1), len(study.workloads), fit.rounds),
+        memory_bytes=max(
+            each.peak_memory_bytes * (fewest(together, each.most_variants) or compared + 2)
+            for each in pilots.values()
+        ),
+        free_bytes=variants.memory_bytes,
+        self_timed={name: each.self_timed for name, each in pilots.items() if each.self_timed},
+        clock_unknown=tuple(
+            name
+            for name, each in pilots.items()
+            if each.self_timed is None and name in found.sights
+        ),
+        alone={
+            each.name: found.sights[each.name]
+            for each in study.workloads
+            if each.name in found.sights and not is_adaptive(each)
+        },
+        metric=found.decided.metric.value,
+        alternating=found.decided.alternating,
+        wide=found.decided.wide,
+        seen=found.decided.findings,
+    )
+
+
+def raced_ns(trials: Sequence[Trial], overhead_ns: int) -> int:
+    """Time that stored trials took, with what each of their races took besides. Pure."""
+    races = sum(max(1, len(trial.groups)) for trial in trials)
+    return sum(trial.wall_ns for trial in trials) + races * overhead_ns
+
+
+def _memory_findings(plan: RoundPlan) -> tuple[Finding, ...]:
+    if plan.free_bytes is None or plan.memory_bytes <= plan.free_bytes:
+        return ()
+    text = (
+        f"even the fewest variants that can race together need about "
+        f"{format_size(plan.memory_bytes)} by the pilot, "
+        f"more than the {format_size(plan.free_bytes)} that they may take"
+    )
+    return (MEMORY_SHORT.found(text),)
+
+
+def connections_at_once(study: Study, pilots: Mapping[str, WorkloadPilot]) -> dict[str, int]:
+    """Connections that send in one slice of a workload; without those where it is all of them.
+
+    A slice ends when the last reply is there. Where one pipeline of requests on each connection
+    takes longer, slices would be as long as that: few, and far in time from the baseline's.
+    """
+    if study.race.turns is not Mode.DRIVEN or study.race.slice_connections == "all":
+        return {}
+    slice_ns = parse_duration_ns(study.race.slice)
+    fitting = {
+        workload.name: _fitting(workload, pilots[workload.name], slice_ns)
+        for workload in study.workloads
+    }
+    return {name: number for name, number in fitting.items() if number is not None}
+
+
+def turns_findings(at_once: Mapping[str, int]) -> tuple[Finding, ...]:
+    """What to say of workloads whose connections send by turns."""
+    if not at_once:
+        return ()
+    fewest, most = min(at_once.values()), max(at_once.values())
+    range_ = str(fewest) if fewest == most else f"{fewest} to {most}"
+    whose = "1 workload" if len(at_once) == 1 else f"{len(at_once)} workloads"
+    text = (
+        f"{whose}: {range_} connections send in one slice, by turns, because all "
+        'at once would outlast it; race.slice_connections = "all" lets them'
+    )
+    return (CONNECTIONS_BY_TURNS.found(text),)
+
+
+def _fitting(workload: Workload, pilot: WorkloadPilot, slice_ns: int) -> int | None:
+    drive = workload.drive
+    if drive is None or drive.rate_per_s is not None:
+        return None
+    round_ns = pilot.ns_per_request * drive.pipeline
+    number = max(1, round(slice_ns / (_ROUNDS_PER_SLICE * round_ns)))
+    return number if number < drive.connections else None

@@ -14,9 +14,14 @@ from ensign.experiment.loop import RaceState, SoFar, race_rounds
 from ensign.experiment.study.budget import MOST_ROUNDS, TOLERANCE
 from ensign.experiment.study.layouts import layouts_spread
 from ensign.experiment.study.pilots import one_trial
-from ensign.experiment.study.plan_store import raced_ns, write_plan
 from ensign.experiment.study.result import experiment_of
-from ensign.experiment.study.round_plan import RoundPlan, RoundProgress, race_failed
+from ensign.experiment.study.round_plan import (
+    RoundPlan,
+    RoundProgress,
+    race_failed,
+    raced_ns,
+    write_plan,
+)
 from ensign.experiment.study.variants import VariantSet
 from ensign.host.clock import Clock
 from ensign.meter.client import Meter

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from ensign.experiment.exclusions import same_programs
 from ensign.experiment.judge import result_of_record
 from ensign.experiment.machine import MachineState, machine_state
-from ensign.experiment.record import Record, read_record
+from ensign.experiment.record import Record
 from ensign.experiment.steps import ExperimentOutcome
+from ensign.experiment.study.budget import require_any_time_left
 from ensign.experiment.study.confirm import SecondPhase, confirm, second_phase, with_confirmation
 from ensign.experiment.study.confirm_plan import read_plan
 from ensign.experiment.study.layouts import spread_race
@@ -24,24 +25,22 @@ from ensign.experiment.study.phase import (
     race_setup,
     stored_phase,
 )
-from ensign.experiment.study.plan_store import (
-    Pilots,
-    PlanContext,
-    fixed_plan,
-    piloted,
-    plan_findings,
-    require_any_time_left,
-)
+from ensign.experiment.study.pilots import Pilots, PlanContext, piloted
 from ensign.experiment.study.prepare import (
     BuiltPrograms,
     build_programs,
     require_commands,
     require_requests,
 )
-from ensign.experiment.study.record import require_variants, started
+from ensign.experiment.study.record import read_record, require_variants, started
 from ensign.experiment.study.relink_count import chosen_count, store_count, stored_count
 from ensign.experiment.study.result import experiment_of, with_redo
-from ensign.experiment.study.round_plan import RoundPlan, with_longer_slices
+from ensign.experiment.study.round_plan import (
+    RoundPlan,
+    fixed_plan,
+    plan_findings,
+    with_longer_slices,
+)
 from ensign.experiment.study.tracing import Sharing, judged_programs
 from ensign.experiment.study.variants import VariantSet
 from ensign.experiment.study_file import StudyFile
@@ -150,7 +149,7 @@ class StudySteps:
         is_planned = folder.json_file(f"plans/{setup.key}").exists()
         with nullcontext(()) if is_planned else ports.race_lock.held() as shared:
             # Before baseline and twin are alive at once.
-            sharing = self.context.looking.sharing(file.study, variants, first_key)
+            sharing = self.context.tracing.sharing(file.study, variants, first_key)
             variants = replace(variants, apart=sharing.apart)
             # Before each variant is run once: what cannot fit is refused at once.
             planning = replace(planning, traced=sharing.of_baseline)
@@ -184,7 +183,7 @@ class StudySteps:
         ready = self._ready(prepared, before)
         prepared, setup, sharing = ready.prepared, ready.setup, ready.sharing
         key, variants = setup.key, ready.variants
-        judged = self.context.judged(study, prepared, variants, key, sharing)
+        judged = self.context.tracing.judged(study, prepared, variants, key, sharing.ran)
         programs = judged_programs(prepared, judged)
         require_variants(folder, programs)
         if self._are_equal(programs):

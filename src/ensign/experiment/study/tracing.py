@@ -13,11 +13,9 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from ensign.builders.build_results import BuildResult
-from ensign.experiment.ports import Ports
 from ensign.experiment.study.executed_files import Judged, judge_ran
-from ensign.experiment.study.pilots import first_requests
 from ensign.experiment.study.prepare import BuiltPrograms
-from ensign.experiment.study.variants import VariantSet, race_request
+from ensign.experiment.study.variants import VariantSet, first_requests, race_request
 from ensign.experiment.traced_files import SharedFile, shared_files, shared_finding
 from ensign.experiment.tracing import TraceOptions, Tracer
 from ensign.host.clock import Clock
@@ -31,7 +29,7 @@ from ensign.model.finding_kinds.proof import NOT_JUDGED
 from ensign.model.findings import Finding
 from ensign.model.study import Study
 from ensign.model.study_workload import Workload
-from ensign.model.traced_execution import TracedExecution, nothing_seen
+from ensign.model.traced_execution import MappedFile, TracedExecution, nothing_seen
 from ensign.model.trials import TWIN
 from ensign.model.units import parse_duration_ns
 from ensign.proof.loaded_bytes import read_dynamic
@@ -43,207 +41,14 @@ _SAMPLE_US = 1000
 # Enough for what loads libraries late, and soon over.
 _REQUESTS = 1000
 
-
-class BuiltNotRunError(CommandFailed):
-    """The baseline ran other files than were built: nothing can be compared with it."""
-
-
-def judged_by_run(
-    study: Study,
-    programs: BuiltPrograms,
-    variants: VariantSet,
-    key: str,
-    store: tuple[StudyFolder, Ports, Callable[[str], None]],
-    known: Sequence[RanOnce] = (),
-) -> Judged:
-    """Judge what every variant runs. BuiltNotRunError where the baseline runs something else.
-
-    `store` keeps the traces under `key`, carries them out, and is told of each workload. What is
-    `known` is not traced again.
-    """
-    folder, ports, on_trace = store
-    raced = [programs.report.result(name) for name, _ in programs.artifacts]
-    traces = _stored(folder, key)
-    if traces is None:
-        tracer = ports.tracing(ports.meter)
-        there = {(each.variant, each.workload): each for each in known}
-        missing = missing_traces(study, raced, there.keys())
-        traces = (*known, *_traced(study, variants, missing, tracer, on_trace))
-        folder.write_json(f"ran/{key}", {"traces": _TRACES.dump_python(traces, mode="json")})
-    judged = judge_ran(raced, traces, study.build.artifact)
-    baseline = raced[0].facts.variant
-    for finding in judged.findings:
-        if baseline in judged.wrong and finding.subject == baseline:
-            raise BuiltNotRunError(f"what ran is not what was built: {finding.text}")
-    return judged
-
-
-def judged_programs(programs: BuiltPrograms, judged: Judged) -> BuiltPrograms:
-    """Those that are left to race; the facts of the others say why they are not.
-
-    BuiltNotRunError where all but the baseline ran other files than were built.
-    """
-    left = tuple(
-        (name, path)
-        for name, path in programs.artifacts
-        if name not in judged.wrong and name not in judged.same
-    )
-    if judged.wrong and len(left) <= 1:
-        first = next(each for each in judged.findings if each.subject in judged.wrong)
-        raise BuiltNotRunError(f"what ran is not what was built: {first.said}")
-    results = tuple(
-        replace(each, facts=replace(each.facts, status=BuildStatus.SAME, same_as=judged.same[name]))
-        if (name := each.facts.variant) in judged.same
-        else each
-        for each in programs.report.results
-    )
-    return replace(programs, artifacts=left, report=replace(programs.report, results=results))
-
-
-def _stored(folder: StudyFolder, key: str) -> tuple[RanOnce, ...] | None:
-    stored = folder.read_json(f"ran/{key}")
-    if stored is None:
-        return None
-    try:
-        return _TRACES.validate_python(stored.get("traces"), strict=False)
-    except ValidationError:
-        return None
-
-
-def missing_traces(
-    study: Study, results: Sequence[BuildResult], known: Collection[tuple[str, str]]
-) -> dict[str, tuple[Workload, ...]]:
-    """On which workloads variants are still to be traced. Pure.
-
-    A variant that is one file and built no library is like the baseline in all but its code.
-    """
-    found: dict[str, tuple[Workload, ...]] = {}
-    for number, result in enumerate(results):
-        name = result.facts.variant
-        alone = sum(each.loaded for each in result.facts.files) <= 1 and not result.made
-        chosen = study.workloads[:1] if alone and number else study.workloads
-        found[name] = tuple(each for each in chosen if (name, each.name) not in known)
-    return found
-
-
-def _traced(
-    study: Study,
-    variants: VariantSet,
-    missing: Mapping[str, Sequence[Workload]],
-    tracer: Tracer,
-    on_trace: Callable[[str], None],
-) -> Iterator[RanOnce]:
-    for name, workloads in missing.items():
-        if not workloads:
-            continue
-        with laid_out(variants, name) as place:
-            for workload in workloads:
-                on_trace(workload.name)
-                yield traced_once(study, place, workload, tracer)[1]
-
-
-@dataclass(frozen=True, slots=True)
-class LaidOut:
-    """One variant with its files in the folder `root`, for as long as they are looked at.
-
-    `variant` is what it is called in its commands.
-    """
-
-    variants: VariantSet
-    root: Path
-    variant: str
-
-
-@contextmanager
-def laid_out(variants: VariantSet, name: str, variant: str = "") -> Iterator[LaidOut]:
-    """The variant of that name, in a copy of its files."""
-    with temporary_folder("ran") as scratch:
-        root = scratch.resolve() / "files"
-        one = _in_place(variants, name, dict(variants.artifacts)[name], root)
-        yield LaidOut(one, root, variant or name)
-
-
-def _in_place(variants: VariantSet, name: str, path: str, root: Path) -> VariantSet:
-    """That variant alone, its files copied to `root` for as long as they are looked at."""
-    tree = variants.trees[path]
-    copy_tree(Path(tree.folders[0]), root, [each for each in tree.without if "/" in each])
-    placed = replace(tree, folders=(str(root),), in_place=True)
-    return replace(
-        variants, artifacts=((name, path),), trees={path: placed}, relinks={}, rotation=0, twin=None
-    )
-
-
-def traced_once(
-    study: Study,
-    place: LaidOut,
-    workload: Workload,
-    tracer: Tracer,
-    deadline_ns: int | None = None,
-) -> tuple[TracedExecution, RanOnce]:
-    """One execution, without what it wrote among its own files, and what ran in it."""
-    ((name, _),) = place.variants.artifacts
-    requests = workload.fixed_requests
-    if requests is None and workload.sends_requests:
-        requests = workload.rounding * max(1, _REQUESTS // workload.rounding)
-    request = race_request(study, place.variants, workload, requests, seed=study.race.seed)
-    variant = replace(request.variants[0], name=place.variant)
-    behind, env = _behind_env(variant)
-    wish = TraceOptions(study.race.ports, deadline_ns=deadline_ns, sample_us=_SAMPLE_US)
-    seen = tracer.trace(behind, wish)
-    files = tuple(each for each in _files(seen, place.root) if each.path not in env)
-    inside = f"{place.root}{os.sep}"
-    ways = tuple(each for each in seen.ways if not each.path.startswith(inside))
-    outside = replace(seen, ways=ways, written=tuple(each.path for each in ways))
-    return outside, RanOnce(name, workload.name, files, _gaps(seen))
-
-
-def _behind_env(variant: VariantSpec) -> tuple[VariantSpec, frozenset[str]]:
-    """The variant with its library path given by `env`, and that path's folders.
-
-    What stands in front of the program must not load the libraries that were built.
-    """
-    program = variant.program
-    env = shutil.which("env")
-    own = [f"{key}={text}" for key, text in program.env if key.startswith("LD_")]
-    if not own or env is None:
-        return variant, frozenset()
-    rest = tuple((key, text) for key, text in program.env if not key.startswith("LD_"))
-    placed = replace(program, argv=(env, *own, *program.argv), env=rest)
-    paths = frozenset({env, os.path.realpath(env)})
-    return replace(variant, program=placed), paths if program.argv[0] != "env" else frozenset()
-
-
-def _gaps(seen: TracedExecution) -> str:
-    if seen.not_judged or seen.followed:
-        return seen.not_judged
-    return "it could not be followed"
-
-
-def _files(seen: TracedExecution, root: Path) -> Iterator[RanFile]:
-    inside = f"{root}{os.sep}"
-    times = {each.path: each.cpu_ns for each in seen.samples}
-    found: Mapping[str, RanFile] = {
-        each.path: replace(
-            _file(each.path, each.sha256, inside),
-            made=each.path in seen.written,
-            cpu_ns=times.get(each.path, 0),
-        )
-        for each in seen.mapped
-    }
-    yield from found.values()
-
-
-def _file(path: str, sha256: str, inside: str) -> RanFile:
-    if path.startswith(inside):
-        return RanFile(path[len(inside) :], sha256, built=True)
-    dynamic = read_dynamic(Path(path))
-    return RanFile(path, sha256, built=False, soname="" if dynamic is None else dynamic.soname)
-
-
 # What looking may take, beside the study's budget, which is for racing: a share of it, or this.
 _SHARE_OF_BUDGET = 0.1
 _AT_LEAST_NS = 10 * 10**9
 NO_TIME = "looking had taken a tenth of the study's budget already"
+
+
+class BuiltNotRunError(CommandFailed):
+    """The baseline ran other files than were built: nothing can be compared with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,8 +101,8 @@ _SHARING = TypeAdapter(Sharing)
 
 
 @dataclass(frozen=True, slots=True)
-class SharingContext:
-    """Who looks, where what was seen is kept, and whom to tell of each workload."""
+class StudyTracing:
+    """Who traces variants, where what was seen is kept, and whom to tell of each workload."""
 
     tracer: Tracer
     clock: Clock
@@ -332,15 +137,62 @@ class SharingContext:
                 found[workload.name] = found[earlier]
                 continue
             self.on_trace(workload.name)
-            first, files = self._trace(study, variants, workload, end_ns)
+            first, files = self._baseline(study, variants, workload, end_ns)
             ran += (each for each in files if not each.not_judged)
             seen = {name: first}
             if first.written:
-                seen[TWIN], _ = self._trace(study, variants, workload, end_ns, TWIN)
+                seen[TWIN], _ = self._baseline(study, variants, workload, end_ns, TWIN)
             found[workload.name] = seen
         return Sharing(found, name, tuple(ran))
 
-    def _trace(
+    def judged(
+        self,
+        study: Study,
+        programs: BuiltPrograms,
+        variants: VariantSet,
+        key: str,
+        known: Sequence[RanOnce] = (),
+    ) -> Judged:
+        """What every variant runs, by traces under that key. What is `known` is not traced again.
+
+        BuiltNotRunError where the baseline runs something else than was built.
+        """
+        raced = [programs.report.result(name) for name, _ in programs.artifacts]
+        traces = self._stored(key)
+        if traces is None:
+            there = {(each.variant, each.workload) for each in known}
+            missing = missing_traces(study, raced, there)
+            traces = (*known, *self._traced(study, variants, missing))
+            said = {"traces": _TRACES.dump_python(traces, mode="json")}
+            self.folder.write_json(f"ran/{key}", said)
+        judged = judge_ran(raced, traces, study.build.artifact)
+        baseline = raced[0].facts.variant
+        for finding in judged.findings:
+            if baseline in judged.wrong and finding.subject == baseline:
+                raise BuiltNotRunError(f"what ran is not what was built: {finding.text}")
+        return judged
+
+    def _stored(self, key: str) -> tuple[RanOnce, ...] | None:
+        stored = self.folder.read_json(f"ran/{key}")
+        if stored is None:
+            return None
+        try:
+            return _TRACES.validate_python(stored.get("traces"), strict=False)
+        except ValidationError:
+            return None
+
+    def _traced(
+        self, study: Study, variants: VariantSet, missing: Mapping[str, Sequence[Workload]]
+    ) -> Iterator[RanOnce]:
+        for name, workloads in missing.items():
+            if not workloads:
+                continue
+            with _laid_out(variants, name) as place:
+                for workload in workloads:
+                    self.on_trace(workload.name)
+                    yield self._once(study, place, workload)[1]
+
+    def _baseline(
         self,
         study: Study,
         variants: VariantSet,
@@ -352,9 +204,30 @@ class SharingContext:
         left_ns = end_ns - self.clock.monotonic_ns()
         if left_ns <= 0:
             return nothing_seen(NO_TIME), ()
-        with laid_out(variants, variants.artifacts[0][0], variant) as place:
-            seen, ran = traced_once(study, place, workload, self.tracer, left_ns)
+        with _laid_out(variants, variants.artifacts[0][0], variant) as place:
+            seen, ran = self._once(study, place, workload, left_ns)
         return seen, (ran,)
+
+    def _once(
+        self, study: Study, place: _LaidOut, workload: Workload, deadline_ns: int | None = None
+    ) -> tuple[TracedExecution, RanOnce]:
+        """One execution, without what it wrote among its own files, and what ran in it."""
+        ((name, _),) = place.variants.artifacts
+        requests = workload.fixed_requests
+        if requests is None and workload.sends_requests:
+            requests = workload.rounding * max(1, _REQUESTS // workload.rounding)
+        request = race_request(study, place.variants, workload, requests, seed=study.race.seed)
+        variant = replace(request.variants[0], name=place.variant)
+        behind, env = _behind_env(variant)
+        wish = TraceOptions(study.race.ports, deadline_ns=deadline_ns, sample_us=_SAMPLE_US)
+        seen = self.tracer.trace(behind, wish)
+        inside = f"{place.root}{os.sep}"
+        mapped = {each.path: each for each in seen.mapped if each.path not in env}
+        files = tuple(_file(each, seen, inside) for each in mapped.values())
+        ways = tuple(each for each in seen.ways if not each.path.startswith(inside))
+        outside = replace(seen, ways=ways, written=tuple(each.path for each in ways))
+        gaps = seen.not_judged or ("" if seen.followed else "it could not be followed")
+        return outside, RanOnce(name, workload.name, files, gaps)
 
 
 def _program(study: Study, variants: VariantSet, workload: Workload) -> object:
@@ -363,3 +236,100 @@ def _program(study: Study, variants: VariantSet, workload: Workload) -> object:
     alone = variants.only_baseline()
     baseline = race_request(study, alone, workload, requests, seed=study.race.seed).variants[0]
     return workload.name if baseline.load is None else baseline.program
+
+
+def judged_programs(programs: BuiltPrograms, judged: Judged) -> BuiltPrograms:
+    """Those that are left to race; the facts of the others say why they are not.
+
+    BuiltNotRunError where all but the baseline ran other files than were built.
+    """
+    left = tuple(
+        (name, path)
+        for name, path in programs.artifacts
+        if name not in judged.wrong and name not in judged.same
+    )
+    if judged.wrong and len(left) <= 1:
+        first = next(each for each in judged.findings if each.subject in judged.wrong)
+        raise BuiltNotRunError(f"what ran is not what was built: {first.said}")
+    results = tuple(
+        replace(each, facts=replace(each.facts, status=BuildStatus.SAME, same_as=judged.same[name]))
+        if (name := each.facts.variant) in judged.same
+        else each
+        for each in programs.report.results
+    )
+    return replace(programs, artifacts=left, report=replace(programs.report, results=results))
+
+
+def missing_traces(
+    study: Study, results: Sequence[BuildResult], known: Collection[tuple[str, str]]
+) -> dict[str, tuple[Workload, ...]]:
+    """On which workloads variants are still to be traced. Pure.
+
+    A variant that is one file and built no library is like the baseline in all but its code.
+    """
+    found: dict[str, tuple[Workload, ...]] = {}
+    for number, result in enumerate(results):
+        name = result.facts.variant
+        alone = sum(each.loaded for each in result.facts.files) <= 1 and not result.made
+        chosen = study.workloads[:1] if alone and number else study.workloads
+        found[name] = tuple(each for each in chosen if (name, each.name) not in known)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _LaidOut:
+    """One variant with its files in the folder `root`, for as long as they are looked at.
+
+    `variant` is what it is called in its commands.
+    """
+
+    variants: VariantSet
+    root: Path
+    variant: str
+
+
+@contextmanager
+def _laid_out(variants: VariantSet, name: str, variant: str = "") -> Iterator[_LaidOut]:
+    """The variant of that name alone, in a copy of its files."""
+    path = dict(variants.artifacts)[name]
+    tree = variants.trees[path]
+    with temporary_folder("ran") as scratch:
+        root = scratch.resolve() / "files"
+        copy_tree(Path(tree.folders[0]), root, [each for each in tree.without if "/" in each])
+        placed = replace(tree, folders=(str(root),), in_place=True)
+        one = replace(
+            variants,
+            artifacts=((name, path),),
+            trees={path: placed},
+            relinks={},
+            rotation=0,
+            twin=None,
+        )
+        yield _LaidOut(one, root, variant or name)
+
+
+def _behind_env(variant: VariantSpec) -> tuple[VariantSpec, frozenset[str]]:
+    """The variant with its library path given by `env`, and that path's folders.
+
+    What stands in front of the program must not load the libraries that were built.
+    """
+    program = variant.program
+    env = shutil.which("env")
+    own = [f"{key}={text}" for key, text in program.env if key.startswith("LD_")]
+    if not own or env is None:
+        return variant, frozenset()
+    rest = tuple((key, text) for key, text in program.env if not key.startswith("LD_"))
+    placed = replace(program, argv=(env, *own, *program.argv), env=rest)
+    paths = frozenset({env, os.path.realpath(env)})
+    return replace(variant, program=placed), paths if program.argv[0] != "env" else frozenset()
+
+
+def _file(file: MappedFile, seen: TracedExecution, inside: str) -> RanFile:
+    made = file.path in seen.written
+    cpu_ns = next((each.cpu_ns for each in seen.samples if each.path == file.path), 0)
+    if file.path.startswith(inside):
+        own = file.path.removeprefix(inside)
+        return RanFile(own, file.sha256, built=True, made=made, cpu_ns=cpu_ns)
+    dynamic = read_dynamic(Path(file.path))
+    soname = "" if dynamic is None else dynamic.soname
+    return RanFile(file.path, file.sha256, built=False, soname=soname, made=made, cpu_ns=cpu_ns)

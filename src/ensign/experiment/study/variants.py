@@ -71,12 +71,12 @@ class ProgramTree:
         return tuple({**env, _PATH: ":".join([*own, *([rest] if rest else [])])}.items())
 
 
-_NO_VARIANT = 2  # the baseline and its twin
+NO_VARIANT = 2  # the baseline and its twin
 
 
 def group_count(variants: int, most_variants: int) -> int:
     """In how many races so many variants fit beside baseline and twin, which are in each."""
-    return max(1, math.ceil(variants / (most_variants - _NO_VARIANT)))
+    return max(1, math.ceil(variants / (most_variants - NO_VARIANT)))
 
 
 def _unchecked(trial: Trial, _variants: VariantSet) -> Trial:
@@ -373,3 +373,15 @@ class _Filled:
 
     def _env(self, env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         return tuple((key, fill(text, self.values)) for key, text in env.items())
+
+
+# A drive has no start-up of its own, so it may begin with few of what may be slow commands.
+_FIRST_OF_LOAD, _FIRST_OF_DRIVE = 1000, 200
+
+
+def first_requests(workload: Workload) -> int | None:
+    """Requests of an execution of which nothing is known yet. Pure."""
+    if workload.fixed_requests is not None or not workload.sends_requests:
+        return workload.fixed_requests
+    first = _FIRST_OF_LOAD if workload.drive is None else _FIRST_OF_DRIVE
+    return workload.rounding * max(1, first // workload.rounding)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ensign.experiment.compare.pilot import CommandPilot
-from ensign.model.finding_kinds.race import SELF_TIMED, SELF_TIMED_COUNTED
+from ensign.experiment.pilots import CommandPilot
+from ensign.model.finding_kinds.race import CLOCK_UNKNOWN, SELF_TIMED, SELF_TIMED_COUNTED
 from ensign.model.findings import Finding
 from ensign.model.traced_execution import TracedExecution
 from ensign.model.trials import Mode, Trial, VariantTotals
@@ -42,6 +42,18 @@ _FEWEST_READS = 2
 # Following costs time of its own, which must not stand for what the faster clock left out.
 _ABOUT_AS_MUCH = 0.8
 _READ_NS = 50_000
+# Executions of a race that say it: so many alike, or so many by their medians.
+TO_BE_SURE = 2
+FOR_A_MEDIAN = 10
+
+REMEDY = (
+    "What it costs says nothing of its speed. Say what it achieves: --score PATTERN --better "
+    "higher|lower (a number that it prints), or --operations PATTERN"
+)
+_REMEDY_OF_STUDY = (
+    "what it costs says nothing of its speed; give the workload `score = { pattern, unit, better }`"
+    " (a number that it prints), or `operations`"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +70,6 @@ class SelfTimed:
             text += "; its cost per operation is compared, by turns"
             return SELF_TIMED_COUNTED.found(text, self.name)
         return SELF_TIMED.found(f"{text}. {REMEDY}", self.name)
-
-
-REMEDY = (
-    "What it costs says nothing of its speed. Say what it achieves: --score PATTERN --better "
-    "higher|lower (a number that it prints), or --operations PATTERN"
-)
 
 
 def clock_slice_ns(usual_ns: int, pilots: Sequence[CommandPilot]) -> int:
@@ -98,6 +104,24 @@ def by_the_wall_clock(pilots: Mapping[str, CommandPilot], sliced: Trial) -> tupl
             )
             found.append(SelfTimed(pilot.name, how))
     return tuple(found)
+
+
+def by_another(
+    found: Sequence[SelfTimed],
+    pilots: Mapping[str, CommandPilot],
+    sliced: Trial,
+    alone_again: Callable[[], Mapping[str, CommandPilot]],
+) -> tuple[SelfTimed, ...]:
+    """Those of whom another execution says it, too, beside the runs before and others after it."""
+    found = by_both(found, by_the_wall_clock(pilots, sliced))
+    return by_both(found, by_the_wall_clock(alone_again(), sliced)) if found else ()
+
+
+def by_the_first(
+    pilots: Mapping[str, CommandPilot], trials: Sequence[Trial]
+) -> tuple[SelfTimed, ...]:
+    """Those of whom the first two executions of a race say it."""
+    return by_both(*(by_the_wall_clock(pilots, each) for each in trials[:TO_BE_SURE]))
 
 
 def by_both(first: Sequence[SelfTimed], second: Sequence[SelfTimed]) -> tuple[SelfTimed, ...]:
@@ -240,3 +264,17 @@ def withheld_text(found: Sequence[SelfTimed]) -> str:
     names = list(dict.fromkeys(each.name for each in found))
     end = "ends" if len(names) == 1 else "end"
     return f"not judged: {' and '.join(names)} {end} by the clock. {REMEDY}."
+
+
+def self_timed_findings(how: Mapping[str, str], unknown: Sequence[str] = ()) -> tuple[Finding, ...]:
+    """One per workload that runs for a fixed time, and per workload that was not asked. Pure."""
+    found = [
+        SELF_TIMED.found(f"runs for a fixed time: {said}; {_REMEDY_OF_STUDY}", workload)
+        for workload, said in how.items()
+    ]
+    text = (
+        "not judged: to find out whether it runs for a fixed time would take too much of the "
+        "budget; a larger budget tells, or `operations` or `score` of the workload"
+    )
+    found += (CLOCK_UNKNOWN.found(text, workload) for workload in unknown)
+    return tuple(found)

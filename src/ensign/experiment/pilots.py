@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
-from ensign.experiment.compare.commands import CommandVariant
-from ensign.experiment.compare.options import Options
 from ensign.experiment.metric_and_mode import behaviour_findings
-from ensign.host.files import file_sha256
 from ensign.meter.client import Meter
 from ensign.meter.racing import observe_once, run_once
 from ensign.meter.records import OutcomeLine
 from ensign.meter.requests import ProcessSpec
 from ensign.model.behaviour import Behaviour, behaviour_of
-from ensign.model.errors import CommandFailed, InputError
+from ensign.model.errors import CommandFailed
 from ensign.model.finding_kinds.race import MOSTLY_SYSTEM
 from ensign.model.findings import Finding
-from ensign.model.quoting import visible
 from ensign.model.trials import TaskActivity, VariantFailure, VariantTotals
 
 _NOTEWORTHY_NS = 5_000_000
@@ -88,14 +83,15 @@ class CommandPilot:
         return behaviour_of([(run.cpu_ns, run.activity) for run in self.runs])
 
 
-def run_of_totals(totals: VariantTotals) -> PilotRun:
-    """An unmeasured execution of a server under its load."""
+def run_of_totals(totals: VariantTotals, prepare_ns: int = 0) -> PilotRun:
+    """An unmeasured execution that was raced; what it took besides was `prepare_ns`."""
     return PilotRun(
         totals.wall_ns,
         totals.user_ns,
         totals.system_ns,
         totals.activity,
         totals.peak_memory_bytes,
+        prepare_ns,
         load_cpu_ns=totals.load_cpu_ns,
     )
 
@@ -109,7 +105,7 @@ class RunFailed(CommandFailed):
 
 
 def pilot_run(
-    meter: Meter, command: CommandVariant, process: ProcessSpec, *, digest: bool
+    meter: Meter, name: str, process: ProcessSpec, *, digest: bool
 ) -> tuple[PilotRun, str]:
     """Runs the command once as in the race, and what hash its output has where that is asked for.
 
@@ -117,7 +113,7 @@ def pilot_run(
     """
     outcome = observe_once(meter, process, digest=digest)
     if not process.ignore_failure:
-        _require_success(command.name, outcome, _IGNORE)
+        _require_success(name, outcome, _IGNORE)
     run = PilotRun(
         outcome.active_wall_ns,
         outcome.user_ns,
@@ -126,34 +122,6 @@ def pilot_run(
         outcome.peak_memory_bytes,
     )
     return run, outcome.digest or ""
-
-
-def require_expected(options: Options, name: str, output: str) -> None:
-    """RunFailed where the hash of what a command printed is not that of what it must print.
-
-    InputError where the file with that cannot be read.
-    """
-    wanted = [] if options.expected_sha256 is None else [options.expected_sha256]
-    if options.expected is not None:
-        wanted.append(_sha256_of(options.expected))
-    if all(each == output for each in wanted):
-        return
-    file = "" if options.expected is None else f" ({visible(options.expected)})"
-    what = f"its SHA-256 is {output}" if output else "it could not be read"
-    text = f"printed what is not expected{file}: {what}"
-    raise RunFailed(name, VariantFailure("", "unexpected-output", text))
-
-
-def require_readable(path: str) -> None:
-    """InputError where what a command must print cannot be read."""
-    _sha256_of(path)
-
-
-def _sha256_of(path: str) -> str:
-    try:
-        return file_sha256(Path(path))
-    except OSError as error:
-        raise InputError(f"--expected {visible(path)}: {error.strerror}") from None
 
 
 def run_unmeasured(meter: Meter, what: str, process: ProcessSpec) -> int:
