@@ -16,7 +16,7 @@ def rooms() -> tuple[Counter[str], Counter[str]]:
     """Lines and files of each room; what a file of the meter has of tests does not count."""
     lines: Counter[str] = Counter()
     files: Counter[str] = Counter()
-    argv = ("git", "ls-files", "src/ensign/*.py", "meter/*.rs")
+    argv = ("git", "ls-files", "src/*.py", "meter/*.rs")
     said = subprocess.run(argv, cwd=HOUSE, capture_output=True, text=True, check=True).stdout
     for name in said.splitlines():
         room = room_of(PurePosixPath(name))
@@ -28,10 +28,12 @@ def rooms() -> tuple[Counter[str], Counter[str]]:
 
 
 def room_of(path: PurePosixPath) -> str:
-    """A package of ensign, the meter's product code, or its tests."""
+    """A package of ensign, a plugin, the meter's product code, or its tests."""
     if path.parts[0] == "meter":
         return "meter/tests" if "tests" in path.parts else "meter"
-    inside = path.relative_to("src/ensign").parts
+    package, *inside = path.relative_to("src").parts
+    if package != "ensign":
+        return f"plugin {package}"
     return f"ensign/{inside[0]}" if inside[1:] else "ensign"
 
 
@@ -42,7 +44,8 @@ def main() -> int:
         print(f"{room:20} {count:7,} lines {files[room]:5} files")
     own = [room for room in lines if room.startswith("ensign")]
     total, count = (sum(each[room] for room in own) for each in (lines, files))
-    print(f"size: src/ensign {total:,} lines in {count} files")
+    plugins = sum(count for room, count in lines.items() if room.startswith("plugin"))
+    print(f"size: src/ensign {total:,} lines in {count} files, and {plugins:,} lines of plugins")
     return 0
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ensign.workloads.redis_specification.suite_file import Source
-from ensign.workloads.redis_specification.translate import Test, translate
+from ensign.workloads.plugin import SourceFile
+from ensign_redis.translate import Test, translate
 
 
-def source(arguments: str, *, name: str = "memtier_benchmark-a", more: str = "") -> Source:
+def source(arguments: str, *, name: str = "memtier_benchmark-a", more: str = "") -> SourceFile:
     text = f"""
 name: {name}
 dbconfig:
@@ -23,7 +23,7 @@ clientconfig:
     {arguments}
 priority: 3
 """
-    return Source(f"{name}.yml", text)
+    return SourceFile(f"{name}.yml", text)
 
 
 def made(arguments: str, *, more: str = "") -> Test:

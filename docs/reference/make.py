@@ -107,7 +107,7 @@ def study_file() -> str:
             path = f"{prefix}{key}"
             table = schema["$defs"][name]
             kind = table["properties"].get("kind")
-            of_kind = "" if kind is None else f" of kind `{kind['const']}`"
+            of_kind = f" of kind `{kind['const']}`" if kind and "const" in kind else ""
             parts.append(f"## `{_header(path, is_list=is_list)}`{of_kind}")
             if others:
                 where = (_elsewhere(parents, each) for each in others)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ensign.experiment.study_file import read_study
-from ensign.experiment.suites import pinned_suite
+from ensign.workloads.registry import suite_named
 
 ROOT = Path(__file__).parents[2]
 STUDY = ROOT / "studies/redis/full.toml"
@@ -68,7 +68,7 @@ def test_the_study_is_that_of_builds_but_for_its_tests_and_the_original_compiler
 
 
 def test_the_wheel_is_the_one_that_ensign_lists() -> None:
-    suite, pinned = read_study(STUDY).suite, pinned_suite("redis")
+    suite, pinned = read_study(STUDY).suite, suite_named("redis").pinned
     assert suite is not None
     assert (suite.version, suite.sha256) == (pinned.version, pinned.sha256)
 

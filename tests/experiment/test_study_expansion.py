@@ -7,7 +7,7 @@ import pytest
 from ensign.experiment.study_file import parse_study
 from ensign.model.errors import InputError
 from ensign.tools.bundles import expanded_again, expansion
-from ensign.workloads.redis_specification.expand import expanded
+from ensign_redis.expand import expanded
 from experiment.test_driven_studies import STUDY
 from suite_sources import source
 
@@ -26,7 +26,7 @@ TESTS = {
 
 def test_what_a_suite_became_is_read_back_as_it_was(tmp_path: Path) -> None:
     text = STUDY + SUITE
-    whole = parse_study(text, Path("s.toml"), expand=lambda study: expanded(study, lambda _: TESTS))
+    whole = parse_study(text, Path("s.toml"), expand=lambda study: expanded(study, TESTS))
     assert len(whole.study.workloads) == 3
     path = tmp_path / "suite.json"
     path.write_bytes(expansion(whole.study))

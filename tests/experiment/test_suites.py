@@ -3,12 +3,11 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
 from ensign.experiment.ports import Ports
-from ensign.experiment.suites import find_tests, list_tests
+from ensign.experiment.suites import find_tests
 from ensign.host.cache import Cache
 from ensign.host.processes import FakeProcesses, Outcome, ProcessRequest
 from ensign.model.errors import InputError
@@ -16,9 +15,10 @@ from ensign.model.study_suite import Suite
 from ensign.report.as_suites import as_json, terminal
 from ensign.sources.downloads import Fetcher
 from ensign.sources.wheel import fetch_wheel
+from ensign_redis.plugin import RedisSpecification
 from suite_sources import source
 
-KIND: Literal["redis-benchmarks-specification"] = "redis-benchmarks-specification"
+KIND = "redis-benchmarks-specification"
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_the_listing_counts_and_gives_reasons() -> None:
         "no": source("--reconnect-interval 1"),
         "wrong": source("--pipelin 1", name="wrong"),
     }
-    found = list_tests(tests, (7, 0, 15))
+    found = RedisSpecification().list_tests(tests, "7.0.15")
     assert found.mistakes == ("wrong.yml: 'clientconfig.arguments': unknown argument --pipelin",)
     text = terminal(found.rows, "redis 7.0.15").splitlines()
     assert text[1].split() == ["memtier_benchmark-a", "string", "4", "10", "runnable"]

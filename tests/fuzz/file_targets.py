@@ -35,6 +35,7 @@ from ensign.tools.doctor.artifact import examine_path
 from ensign.tools.doctor.inspect_program import look_at
 from ensign.tools.doctor.program_facts import facts_of
 from ensign.tools.doctor.recorded_build import FoundRecord
+from ensign_redis.plugin import RedisSpecification
 from fuzz.attempt import Target
 
 _LIMITS = BundleLimits(members=2000, member_bytes=32 << 20, size_bytes=128 << 20)
@@ -158,7 +159,7 @@ def _trial(data: bytes, _folder: Path) -> None:
 
 
 def _wheel(data: bytes, folder: Path) -> None:
-    dict(_in_wheel(_file(data, folder, "x.whl")))
+    dict(_in_wheel(_file(data, folder, "x.whl"), RedisSpecification()))
 
 
 _WRITES = (InputError, CommandFailed)

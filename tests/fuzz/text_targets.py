@@ -20,7 +20,6 @@ from ensign.experiment.compare.result import read_bundled
 from ensign.experiment.environments import system_of
 from ensign.experiment.study.record import read_record
 from ensign.experiment.study_file import find_positions, parse_study
-from ensign.experiment.suites import list_tests
 from ensign.host.cpu_times import read_activity
 from ensign.host.entry import read_meta
 from ensign.host.json_text import read_json
@@ -64,9 +63,9 @@ from ensign.tools.doctor.folder import _readable
 from ensign.tools.init import build_options
 from ensign.tools.init.documented_commands import choices_of, options_of, shown_commands
 from ensign.workloads import google_benchmark, pyperf
+from ensign.workloads.plugin import SourceFile
 from ensign.workloads.project_tests import project_tests, with_placeholders, workload_tables
-from ensign.workloads.redis_specification.redis_versions import parse_version
-from ensign.workloads.redis_specification.suite_file import Source
+from ensign_redis.plugin import RedisSpecification
 from fuzz.attempt import Target
 
 _PLACE = TrialPlace("workload", first_round=0, seed=1, slice_ns=5_000_000)
@@ -118,8 +117,8 @@ def _positions(text: str) -> None:
 
 
 def _suite(data: bytes, _folder: Path) -> None:
-    source = Source("memtier_benchmark-a.yml", data.decode(errors="replace"))
-    list_tests({"memtier_benchmark-a": source}, parse_version("7.2.0"))
+    source = SourceFile("memtier_benchmark-a.yml", data.decode(errors="replace"))
+    RedisSpecification().list_tests({"memtier_benchmark-a": source}, "7.2.0")
 
 
 def _record(path: Path) -> None:

@@ -15,7 +15,7 @@ _INPUT = 2
 
 @expanded(outputs=output_options("json"))
 def suites(
-    suite: Annotated[str, typer.Argument(metavar="SUITE", help="Which suite: redis.")],
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="Which suite, such as redis.")],
     *,
     group: Annotated[
         list[str] | None,
@@ -37,17 +37,13 @@ def suites(
     """
     from ensign.experiment.ports import Ports  # noqa: PLC0415  # pydantic and yaml load with these
     from ensign.experiment.study.prepare import open_cache  # noqa: PLC0415
-    from ensign.experiment.suites import list_suite, pinned_suite  # noqa: PLC0415
+    from ensign.experiment.suites import list_suite  # noqa: PLC0415
     from ensign.model.errors import InputError  # noqa: PLC0415
     from ensign.report import as_suites  # noqa: PLC0415
 
-    chosen = pinned_suite(suite)
-    if path is not None:
-        changes = {"version": None, "sha256": None, "path": str(path.absolute())}
-        chosen = chosen.model_copy(update=changes)
     ports = Ports()
     with open_cache(ports) as cache:
-        found = list_suite(chosen, server_version, cache, ports)
+        found = list_suite(suite, path, server_version, cache, ports)
     rows = [row for row in found.rows if not group or set(group) & set(row.groups)]
     if group and not rows:
         known = sorted({name for row in found.rows for name in row.groups})

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from ensign.experiment.ports import Ports
@@ -14,82 +13,60 @@ from ensign.host.json_text import read_json
 from ensign.host.regular_file import open_sized
 from ensign.host.text import read_text
 from ensign.model.errors import InputError
-from ensign.model.listing import Listed
 from ensign.model.quoting import quoted
 from ensign.model.study import Study
 from ensign.model.study_suite import Suite
 from ensign.sources.downloads import Fetcher
 from ensign.sources.wheel import fetch_wheel
+from ensign.workloads.plugin import PublishedSuite, SourceFile, SuiteList
 from ensign.workloads.project_tests import project_tests, with_placeholders, workload_tables
-from ensign.workloads.redis_specification.expand import expanded
-from ensign.workloads.redis_specification.listing import listed
-from ensign.workloads.redis_specification.published import FOLDERS, PACKAGE, PINNED, is_test
-from ensign.workloads.redis_specification.redis_versions import Version, parse_version
-from ensign.workloads.redis_specification.suite_file import Source
-from ensign.workloads.redis_specification.translate import translate
+from ensign.workloads.registry import suite_named, suite_of_kind
 
-_SUITES = {"redis": PINNED}
 _LARGEST_FILE_BYTES = 8 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteList:
-    """The tests of a suite by name, and the lines about files that are wrong."""
-
-    rows: tuple[Listed, ...]
-    mistakes: tuple[str, ...]
-
-
-def pinned_suite(name: str) -> Suite:
-    """The version of a published suite that ensign was written against. InputError."""
-    if name not in _SUITES:
-        raise InputError(f"there is no suite '{name}'; there is {', '.join(_SUITES)}")
-    return _SUITES[name]
-
-
 def expand_study(study: Study, path: Path, cache: Cache, ports: Ports) -> Study:
-    """The study with its suite's tests as workloads. InputError, see `expanded`."""
-    return expanded(study, lambda suite: find_tests(suite, path, cache, ports))
+    """The study with its suite's tests as workloads. InputError."""
+    if study.suite is None:
+        return study
+    published = suite_of_kind(study.suite.kind)
+    return published.expand(study, find_tests(study.suite, path, cache, ports))
 
 
-def list_tests(tests: Mapping[str, Source], version: Version) -> SuiteList:
-    """Every test as it stands to a server of that version. Pure."""
-    rows: list[Listed] = []
-    mistakes: list[str] = []
-    for name in sorted(tests):
-        try:
-            rows.append(listed(translate(tests[name]), version))
-        except InputError as error:
-            mistakes.append(str(error))
-    return SuiteList(tuple(rows), tuple(mistakes))
+def list_suite(
+    name: str, folder: Path | None, server_version: str, cache: Cache, ports: Ports
+) -> SuiteList:
+    """Every test of a suite: of its pinned version, or of a folder. InputError."""
+    published = suite_named(name)
+    suite = published.pinned
+    if folder is not None:
+        changes = {"version": None, "sha256": None, "path": str(folder.absolute())}
+        suite = suite.model_copy(update=changes)
+    tests = find_tests(suite, Path.cwd() / "study", cache, ports)
+    return published.list_tests(tests, server_version)
 
 
-def list_suite(suite: Suite, server_version: str, cache: Cache, ports: Ports) -> SuiteList:
-    """Every test of a suite. InputError for no version, or where its files cannot be had."""
-    version = parse_version(server_version)
-    return list_tests(find_tests(suite, Path.cwd() / "study", cache, ports), version)
-
-
-def find_tests(suite: Suite, study: Path, cache: Cache, ports: Ports) -> dict[str, Source]:
+def find_tests(suite: Suite, study: Path, cache: Cache, ports: Ports) -> dict[str, SourceFile]:
     """The files of a suite by the tests' names. InputError where they cannot be had.
 
     `study` is the file that relative paths start at.
     """
+    published = suite_of_kind(suite.kind)
     if suite.path is not None:
-        return dict(_in_folder(study.parent / suite.path))
+        return dict(_in_folder(study.parent / suite.path, published))
     if suite.version is None or suite.sha256 is None:
         raise InputError("a suite needs 'version' and 'sha256', or 'path'")
     with cache.temporary() as work:
         processes = ports.processes()
         fetcher = Fetcher(processes, cache, ports.env, study, work, {})
         wheel = fetch_wheel(suite.kind, suite.version, suite.sha256, fetcher)
-    found = dict(_in_wheel(wheel))
+    found = dict(_in_wheel(wheel, published))
     if not found:
         raise InputError(f"{suite.kind} {suite.version} has no tests in it")
     return found
 
 
-def _in_wheel(wheel: Path) -> Iterator[tuple[str, Source]]:
+def _in_wheel(wheel: Path, suite: PublishedSuite) -> Iterator[tuple[str, SourceFile]]:
     with (
         archive_errors("the wheel cannot be read"),
         open_sized(wheel) as file,
@@ -97,26 +74,28 @@ def _in_wheel(wheel: Path) -> Iterator[tuple[str, Source]]:
     ):
         for member in archive.infolist():
             path = PurePosixPath(member.filename)
-            if not is_test(path) or path.parent.name not in FOLDERS:
+            if not suite.is_test(path) or path.parent.name not in suite.folders:
                 continue
             if member.file_size > _LARGEST_FILE_BYTES:
                 raise InputError(f"{path.name} is larger than any test should be")
-            yield path.stem, Source(path.name, archive.read(member).decode())
+            yield path.stem, SourceFile(path.name, archive.read(member).decode())
 
 
-def _in_folder(folder: Path) -> Iterator[tuple[str, Source]]:
+def _in_folder(folder: Path, suite: PublishedSuite) -> Iterator[tuple[str, SourceFile]]:
     """A checkout, its package, or a folder of test files."""
     places = [
         place / each
-        for place in (folder, folder / PACKAGE)
-        for each in FOLDERS
+        for place in (folder, folder / suite.package)
+        for each in suite.folders
         if (place / each).is_dir()
     ] or [folder]
-    files = [file for place in places for file in sorted(place.glob("*.y*ml")) if is_test(file)]
+    files = [
+        file for place in places for file in sorted(place.glob("*.y*ml")) if suite.is_test(file)
+    ]
     if not files:
         raise InputError(f"{folder} has no tests: it needs a folder 'test-suites', or .yml files")
     for file in files:
-        yield file.stem, Source(str(file), read_text(file))
+        yield file.stem, SourceFile(str(file), read_text(file))
 
 
 def project_workloads(path: Path, source: str, artifact: str = "") -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -28,7 +28,7 @@ class Suite(Section):
     requests; ranges of up to 1000 keys stay. Values keep their sizes, unless `scale_values`.
     """
 
-    kind: Literal["redis-benchmarks-specification"] = Field(description="whose tests")
+    kind: str = Field(description="whose tests, such as redis-benchmarks-specification")
     version: Annotated[str, AfterValidator(_version)] | None = Field(
         default=None, description="of the wheel on the Python package index"
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ensign.model import placeholders
+from ensign.model.errors import InputError
 from ensign.model.study import Study
 from ensign.model.study_placeholders import unknown, unknown_in_env, unknown_in_text, uses
 from ensign.model.study_problems import Problem, Where
 from ensign.model.study_workload import DriveStep, Workload
 from ensign.workloads.drive import slice_problems
-from ensign.workloads.registry import kind_of
+from ensign.workloads.registry import kind_of, suite_of_kind
 
 
 def workload_problems(study: Study) -> tuple[Problem, ...]:
@@ -21,6 +22,7 @@ def workload_problems(study: Study) -> tuple[Problem, ...]:
         (("training", "workloads"), trained),
     )
     return (
+        *_suite(study),
         *slice_problems(study),
         *(
             problem
@@ -29,6 +31,14 @@ def workload_problems(study: Study) -> tuple[Problem, ...]:
         ),
         *_training(trained),
     )
+
+
+def _suite(study: Study) -> Iterator[Problem]:
+    if study.suite is not None:
+        try:
+            suite_of_kind(study.suite.kind)
+        except InputError as error:
+            yield Problem(("suite", "kind"), f"'kind': {error}")
 
 
 def _each(study: Study, workloads: Sequence[Workload], where: Where) -> Iterator[Problem]:

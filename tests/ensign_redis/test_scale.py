@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ensign.workloads.redis_specification.expand import scaled
+from ensign_redis.expand import scaled
 from suite_sources import made
 
 _PRELOAD = """  preload_tool:

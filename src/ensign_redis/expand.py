@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ensign.model.drive import Data, Drive, DriveCommand, Keys
@@ -14,8 +14,8 @@ from ensign.model.study import Study
 from ensign.model.study_problems import suggestion
 from ensign.model.study_suite import Suite
 from ensign.model.study_workload import DriveStep, Workload
-from ensign.workloads.redis_specification.suite_file import Source
-from ensign.workloads.redis_specification.translate import Inexpressible, Test, translate
+from ensign.workloads.plugin import SourceFile
+from ensign_redis.translate import Inexpressible, Test, translate
 
 # Commands may be so slow that a thousand of them would be too many; a drive counts exactly.
 _ROUNDING = 10
@@ -24,19 +24,18 @@ _MARK_CHARACTERS = 6
 _PREFIX = "memtier_benchmark-"
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9_.+-]+")
 
-Tests = Mapping[str, Source]
 # What a test of few keys measures, it no longer would with fewer.
 SMALL_KEYS = 1000
 
 
-def expanded(study: Study, find: Callable[[Suite], Tests]) -> Study:
+def expanded(study: Study, found: Mapping[str, SourceFile]) -> Study:
     """The study with the tests of its suite as workloads; it has no suite any more.
 
-    InputError for names that no test has, and for tests that no drive can say.
+    `found` has the files by the tests' names. InputError for names that no test has, and for tests
+    that no drive can say.
     """
     if study.suite is None:
         return study
-    found = find(study.suite)
     measured = chosen(found, study.suite.tests, "[suite] 'tests'")
     names = short_names([test.name for test in measured])
     workloads = [_workload(test, names[test.name], study.suite) for test in measured]
@@ -53,7 +52,7 @@ def expanded(study: Study, find: Callable[[Suite], Tests]) -> Study:
     return study.model_copy(update=changes)
 
 
-def chosen(found: Tests, patterns: Sequence[str], where: str) -> list[Test]:
+def chosen(found: Mapping[str, SourceFile], patterns: Sequence[str], where: str) -> list[Test]:
     """The tests of names and glob patterns, in their order, each once. InputError, see above."""
     names: list[str] = []
     for pattern in patterns:
@@ -71,7 +70,7 @@ def chosen(found: Tests, patterns: Sequence[str], where: str) -> list[Test]:
     return tests
 
 
-def _matching(found: Tests, pattern: str) -> list[str]:
+def _matching(found: Mapping[str, SourceFile], pattern: str) -> list[str]:
     for name in (pattern, f"{_PREFIX}{pattern}"):
         if name in found:
             return [name]

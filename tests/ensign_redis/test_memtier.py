@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ensign.model.errors import InputError
-from ensign.workloads.redis_specification.memtier import Memtier, SentCommand, parse_memtier
+from ensign_redis.memtier import Memtier, SentCommand, parse_memtier
 
 
 def parsed(arguments: str) -> Memtier:

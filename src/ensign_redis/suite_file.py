@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ensign.model.errors import InputError
+from ensign.workloads.plugin import SourceFile
 
 # The safe loader, in C where libyaml is there: five times as fast.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -81,20 +80,7 @@ class SuiteFile(BaseModel):
         return tuple(self.clients) or ((self.client,) if self.client is not None else ())
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where a test is written: its file, for messages, too, and its text."""
-
-    file: str
-    text: str
-
-    @property
-    def name(self) -> str:
-        """What the test is called: the name in some files is another one's."""
-        return PurePath(self.file).stem
-
-
-def parse_suite(source: Source) -> SuiteFile:
+def parse_suite(source: SourceFile) -> SuiteFile:
     """The test of a file. InputError, naming file and key, where it is not one."""
     try:
         content = yaml.load(source.text, _LOADER)  # noqa: S506  # the safe one

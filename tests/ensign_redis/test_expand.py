@@ -6,8 +6,8 @@ from ensign.experiment.study.result import overlap_findings
 from ensign.model.errors import InputError
 from ensign.model.study import Study
 from ensign.model.study_workload import DriveStep
-from ensign.workloads.redis_specification.expand import expanded, short_names
-from ensign.workloads.redis_specification.suite_file import Source
+from ensign.workloads.plugin import SourceFile
+from ensign_redis.expand import expanded, short_names
 from suite_sources import source
 
 _TESTS = {
@@ -44,7 +44,7 @@ def study(*tests: str, training: list[str] | None = None, **suite: object) -> St
 
 
 def test_tests_become_workloads_in_their_order() -> None:
-    found = expanded(study("*-10B", "ping"), lambda _: _TESTS)
+    found = expanded(study("*-10B", "ping"), _TESTS)
     assert [each.name for each in found.workloads] == ["get-10b", "set-10b", "ping"]
     assert found.suite is None
     workload = found.workloads[1]
@@ -55,12 +55,12 @@ def test_tests_become_workloads_in_their_order() -> None:
 
 
 def test_a_test_is_taken_once_by_its_whole_name_too() -> None:
-    found = expanded(study("memtier_benchmark-ping", "pi*"), lambda _: _TESTS)
+    found = expanded(study("memtier_benchmark-ping", "pi*"), _TESTS)
     assert [each.name for each in found.workloads] == ["ping"]
 
 
 def test_training_gets_its_number_of_requests() -> None:
-    found = expanded(study("ping", training=["Get-10B", "Set-10B"]), lambda _: _TESTS)
+    found = expanded(study("ping", training=["Get-10B", "Set-10B"]), _TESTS)
     assert found.training is not None
     assert [each.requests for each in found.training.workloads] == [70, 20_000]
     assert overlap_findings(found) == ()
@@ -68,11 +68,11 @@ def test_training_gets_its_number_of_requests() -> None:
 
 def test_drives_overlap_by_a_command_and_its_pattern() -> None:
     tests = {**_TESTS, "other": source("--ratio 1:1 -c 7 -d 9 --pipeline 3", name="other")}
-    (finding,) = overlap_findings(expanded(study("Get-10B", training=["other"]), lambda _: tests))
+    (finding,) = overlap_findings(expanded(study("Get-10B", training=["other"]), tests))
     assert "other runs the command of get-10b" in finding.text
     walked = source("--ratio 0:1 --key-pattern R:S", name="other")
     apart = {**_TESTS, "other": walked}
-    again = expanded(study("Get-10B", training=["other"]), lambda _: apart)
+    again = expanded(study("Get-10B", training=["other"]), apart)
     assert overlap_findings(again) == ()
 
 
@@ -85,9 +85,9 @@ def test_drives_overlap_by_a_command_and_its_pattern() -> None:
     ],
 )
 def test_what_cannot_be_taken_is_said(tests: str, said: str) -> None:
-    known: dict[str, Source] = {**_TESTS, "bad": source("--x", name="bad")}
+    known: dict[str, SourceFile] = {**_TESTS, "bad": source("--x", name="bad")}
     with pytest.raises(InputError) as raised:
-        expanded(study(tests), lambda _: known)
+        expanded(study(tests), known)
     assert said in str(raised.value)
 
 

@@ -3,7 +3,7 @@
 A test is expressible where everything in it that has to do with the load keeps its meaning, or is
 in `notes` with the reason why the load is the same without it.
 
-Source: arbitrary_command::split_command_to_args() of memtier's config_types.cpp, which follows
+SourceFile: arbitrary_command::split_command_to_args() of memtier's config_types.cpp, which follows
 Redis' sdssplitargs(), and redis_protocol::format_arbitrary_command() of its protocol.cpp.
 """
 
@@ -17,10 +17,10 @@ from pydantic import ValidationError
 
 from ensign.model.drive import Data, Drive, DriveCommand, Keys
 from ensign.model.errors import InputError
-from ensign.workloads.redis_specification.memtier import Memtier, SentCommand, parse_memtier
-from ensign.workloads.redis_specification.suite_file import (
+from ensign.workloads.plugin import SourceFile
+from ensign_redis.memtier import Memtier, SentCommand, parse_memtier
+from ensign_redis.suite_file import (
     Database,
-    Source,
     SuiteFile,
     Tool,
     init_lines,
@@ -82,7 +82,7 @@ class _Cannot(Exception):
     """Why a test cannot be said."""
 
 
-def translate(source: Source) -> Test | Inexpressible:
+def translate(source: SourceFile) -> Test | Inexpressible:
     """The test of a file. InputError, naming file and key, where the file is wrong."""
     suite = parse_suite(source)
     groups, commands = tuple(suite.groups), tuple(suite.commands)
@@ -92,7 +92,7 @@ def translate(source: Source) -> Test | Inexpressible:
         return Inexpressible(source.name, groups, commands, str(reason))
 
 
-def _test(suite: SuiteFile, source: Source) -> Test:
+def _test(suite: SuiteFile, source: SourceFile) -> Test:
     file = source.file
     _require_one_server(suite)
     tool = _only_tool(suite)

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from ensign.model.errors import InputError
-from ensign.workloads.redis_specification.suite_file import Source
-from ensign.workloads.redis_specification.translate import Inexpressible, translate
+from ensign.workloads.plugin import SourceFile
+from ensign_redis.translate import Inexpressible, translate
 from suite_sources import made, source
 
 PRELOAD = """  preload_tool:
@@ -149,7 +149,7 @@ def test_what_differs_without_changing_the_load_is_noted() -> None:
 def test_what_no_drive_can_say_has_a_reason(old: str, new: str, reason: str) -> None:
     text = source("--pipeline 1").text
     assert old in text
-    found = translate(Source("a.yml", text.replace(old, new)))
+    found = translate(SourceFile("a.yml", text.replace(old, new)))
     assert isinstance(found, Inexpressible)
     assert reason in found.reason
 
@@ -175,6 +175,6 @@ def test_mistakes_name_file_and_key(old: str, new: str, said: str) -> None:
     text = source("--pipeline 1").text
     assert old in text
     with pytest.raises(InputError) as raised:
-        translate(Source("a.yml", text.replace(old, new, 1)))
+        translate(SourceFile("a.yml", text.replace(old, new, 1)))
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ensign.model.errors import InputError
-from ensign.workloads.redis_specification.redis_versions import not_runnable, parse_version
+from ensign_redis.redis_versions import not_runnable, parse_version
 
 
 @pytest.mark.parametrize(

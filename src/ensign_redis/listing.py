@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from ensign.model.drive import Drive
 from ensign.model.listing import Listed
-from ensign.workloads.redis_specification.redis_versions import Version, not_runnable
-from ensign.workloads.redis_specification.translate import Inexpressible, Test
+from ensign_redis.redis_versions import Version, not_runnable
+from ensign_redis.translate import Inexpressible, Test
 
 
 def listed(test: Test | Inexpressible, version: Version) -> Listed:

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ensign.model.errors import InputError
-from ensign.workloads.redis_specification.suite_file import Source, init_lines, parse_suite
-from ensign.workloads.redis_specification.translate import translate
+from ensign.workloads.plugin import SourceFile
+from ensign_redis.suite_file import init_lines, parse_suite
+from ensign_redis.translate import translate
 from suite_sources import source
 
 ARGUMENTS = (
@@ -38,7 +39,7 @@ DAMAGE = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 20), SCRAPS), min_si
 
 
 def read(text: str) -> None:
-    given_source = Source("damaged.yml", text)
+    given_source = SourceFile("damaged.yml", text)
     try:
         init_lines(parse_suite(given_source).database, given_source.file)
         translate(given_source)
@@ -59,7 +60,7 @@ def test_what_is_damaged_is_told(arguments: str, damage: list[tuple[float, int, 
 @pytest.mark.parametrize("value", ["!!int x", "2020-13-45", "!!timestamp no"])
 def test_a_value_that_cannot_be_made_is_told_with_its_file(value: str) -> None:
     with pytest.raises(InputError, match=r"^damaged\.yml: not YAML: "):
-        parse_suite(Source("damaged.yml", f"dbconfig: {value}"))
+        parse_suite(SourceFile("damaged.yml", f"dbconfig: {value}"))
 
 
 def test_the_whole_one_is_read() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ensign.workloads.redis_specification.translate import BadCommand, drive_words, split_command
+from ensign_redis.translate import BadCommand, drive_words, split_command
 
 
 @pytest.mark.parametrize(

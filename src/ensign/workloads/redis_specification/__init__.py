@@ -1,1 +1,0 @@
-"""The Redis benchmarks specification: its tests, written for memtier_benchmark, as drives."""

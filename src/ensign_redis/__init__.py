@@ -1,0 +1,1 @@
+"""Redis for ensign: its published benchmark suite, and the load generator of that."""
