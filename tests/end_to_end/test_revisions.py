@@ -159,9 +159,9 @@ def test_revisions_below_the_top_with_inputs_and_parameters(
         (("--revisions", "main..my/branch", "--build", "make", "true"), 2, "git worktree add"),
         (("--revisions", "main", "--build", "x", "../spin"), 2, "leads out of the repository"),
         (
-            ("--revisions", "main..my/branch", "--build", "make", "--prepare", "x", "./spin"),
+            ("--revisions", "main..my/branch", "--build", "make", "--setup", "x", "./spin"),
             2,
-            "--prepare has no place in --revisions",
+            "--setup has no place in --revisions",
         ),
         (
             ("--revisions", "my/branch..broken", "--build", BUILD, "./spin"),

@@ -117,12 +117,22 @@ def test_a_server_begins_in_its_checkout() -> None:
     )
 
 
+def test_what_runs_before_executions_is_the_studys_too() -> None:
+    study = studied(
+        replace(OPTIONS, prepare=("cp sub/run.sh {tmp}",), warmup=2, ignore_failure=True)
+    )
+    (workload,) = study.study.workloads
+    assert workload.prepare == ["cp", "{files}/sub/run.sh", "{tmp}"]
+    assert workload.ignore_failure
+    assert study.study.race.warmup == 2
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
         ({"build": None}, "needs --build"),
         ({"setup": ("x",)}, "--setup has no place.*put it into --build"),
-        ({"warmup": 2}, "--warmup has no place"),
+        ({"cleanup": ("x",)}, "--cleanup has no place"),
         ({"twin": False}, "--no-twin"),
         ({"max_runs": 3}, "--max-runs has no place"),
         ({"output": "inherit"}, "--output FILE"),

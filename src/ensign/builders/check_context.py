@@ -12,7 +12,6 @@ from ensign.builders.build_results import BuildResult
 from ensign.host.cache import key_of
 from ensign.host.files import file_sha256, is_file, is_folder, tree_entries, tree_sha256
 from ensign.model.errors import InputError
-from ensign.model.placeholders import names_in
 from ensign.model.study import Study
 from ensign.model.study_build import CheckSection
 from ensign.model.study_workload import Workload
@@ -168,5 +167,4 @@ def compared_workloads(study: Study, check: CheckSection) -> tuple[Workload, ...
 
 def comparable(workload: Workload) -> bool:
     """Whether it has an output of its own, and can be run outside a race."""
-    apart = {name for word in workload.own_texts for name in names_in(word)} & {"port", "variant"}
-    return workload.command is not None and not apart
+    return workload.command is not None and not workload.race_only

@@ -107,7 +107,7 @@ def _texts(study: Study) -> Iterable[str]:
         yield from workload.load or ()
         yield from workload.command or ()
         yield from workload.server_args
-        for argv in workload.preload_commands:
+        for argv in (*workload.preload_commands, workload.prepare or ()):
             yield from argv
         yield from workload.env.values()
         if workload.stdin:

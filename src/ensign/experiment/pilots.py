@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from statistics import median
 
 from ensign.experiment.metric_and_mode import behaviour_findings
+from ensign.host.signals import restore_signal_handlers
 from ensign.meter.client import Meter
 from ensign.meter.racing import observe_once, run_once
 from ensign.meter.records import OutcomeLine
 from ensign.meter.requests import ProcessSpec
 from ensign.model.behaviour import Behaviour, behaviour_of
-from ensign.model.errors import CommandFailed
+from ensign.model.errors import CommandFailed, EnsignError, Interrupted
 from ensign.model.finding_kinds.race import MOSTLY_SYSTEM
 from ensign.model.findings import Finding
 from ensign.model.trials import TaskActivity, VariantFailure, VariantTotals
 
 _NOTEWORTHY_NS = 5_000_000
 _SYSTEM_SHARE = 0.6
+TMP = "{tmp}"
 _IGNORE = " (--ignore-failure measures it all the same)"
 
 
@@ -129,6 +132,68 @@ def run_unmeasured(meter: Meter, what: str, process: ProcessSpec) -> int:
     outcome = run_once(meter, process)
     _require_success(what, outcome)
     return outcome.active_wall_ns
+
+
+def for_variant(process: ProcessSpec, variant: str, tmp: str | None = None) -> ProcessSpec:
+    """A process that is run outside a race, with `{variant}` (and `{tmp}`) filled in."""
+
+    def filled(text: str) -> str:
+        text = text.replace("{variant}", variant)
+        return text if tmp is None else text.replace(TMP, tmp)
+
+    def path(text: str | None) -> str | None:
+        return None if text is None else filled(text)
+
+    return replace(
+        process,
+        argv=tuple(filled(word) for word in process.argv),
+        env=tuple((name, filled(value)) for name, value in process.env),
+        stdin=path(process.stdin),
+        stdout=path(process.stdout),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CommandsAround:
+    """Commands around all executions, each with how errors call it. Equal ones run once."""
+
+    meter: Meter
+    setups: Mapping[ProcessSpec, str]
+    cleanups: Mapping[ProcessSpec, str]
+
+    def set_up(self) -> None:
+        """Runs all set-up commands. CommandFailed by the first one that fails."""
+        for process, said in self.setups.items():
+            run_unmeasured(self.meter, said, process)
+
+    @contextmanager
+    def cleaned_up(
+        self, cleaned: list[EnsignError], is_needed: Callable[[], bool] = lambda: True
+    ) -> Iterator[None]:
+        """Cleans up after the block. What fails then is a note of its error, or `cleaned`."""
+        try:
+            yield
+        except BaseException as error:
+            if is_needed() and (failure := self._clean_up()) is not None:
+                error.add_note(f"cleaning up failed, too: {failure}")
+            raise
+        if is_needed() and (failure := self._clean_up()) is not None:
+            cleaned.append(failure)
+
+    def _clean_up(self) -> EnsignError | None:
+        """What the first command that fails says. Ctrl-C skips the rest."""
+        failure: EnsignError | None = None
+        try:
+            if self.cleanups:
+                restore_signal_handlers()
+            for process, said in self.cleanups.items():
+                try:
+                    run_unmeasured(self.meter, said, process)
+                except EnsignError as error:
+                    failure = failure or error
+        except KeyboardInterrupt:
+            return failure or Interrupted("interrupted while cleaning up")
+        return failure
 
 
 def usage_findings(

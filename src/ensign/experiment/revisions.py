@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from ensign.experiment.command_words import split_command
@@ -42,10 +43,7 @@ _NO_NAME = re.compile(r"(?:[^a-z0-9_.+-]|\.(?=/))+")
 _LONGEST_NAME = 60
 _OPTIONS_OF_COMMANDS = {
     "setup": "put it into --build",
-    "prepare": "put it into --build, or into a script that the command is",
     "cleanup": "what a checkout holds is removed anyway",
-    "warmup": "unmeasured executions come first anyway",
-    "ignore_failure": "a revision whose command fails is out",
     "max_runs": "--runs is an exact number, --budget and --precision bound the time",
 }
 
@@ -133,7 +131,7 @@ def _check(options: Options) -> None:
 
 def _commands(options: Options) -> tuple[CommandVariant, ...]:
     """Each command once, checked as they are when they are compared with each other."""
-    own = ("load", "preload")
+    own = ("prepare", "load", "preload")
     several = {part: texts * 2 for part in own if len(texts := getattr(options, part)) > 1}
     twice = command_variants(replace(options, commands=options.commands * 2, **several))
     return twice[: len(options.commands)]
@@ -174,11 +172,11 @@ def _files(
     """Globs of all that the program runs with: what commands name, and what the user does."""
     known = {program, "."}
     for workload, command in every:
-        around = (command.load or (), command.preload or ())
+        around = (command.load or (), command.preload or (), command.prepare or ())
         words = _words(command, workload.options)
         # Load generators, and other programs, may be built, too.
         programs = {part[0] for part in (words, *around) if part}
-        for word in (*words, *around[0], *around[1], workload.options.input or ""):
+        for word in (*words, *chain(*around), workload.options.input or ""):
             if not word or word.startswith(("/", "-", "{")):
                 continue
             path = posixpath.normpath(posixpath.join(at.inside, word))
@@ -238,6 +236,10 @@ def _workload(
 ) -> dict[str, object]:
     options = each.options
     said: dict[str, object] = {"name": _name(each, command), "env": _env(options)}
+    if command.prepare is not None:
+        said["prepare"] = _in_files(command.prepare, program, at)
+    if options.ignore_failure:
+        said["ignore_failure"] = True
     if options.deadline_ns is not None:
         said["deadline"] = duration_text(options.deadline_ns)
     said |= _counted(options)
@@ -300,6 +302,8 @@ def _race(options: Options) -> Iterator[tuple[str, object]]:
         yield "precision", _share(precision)
     if options.least_runs:
         yield "rounds", options.least_runs
+    if options.warmup:
+        yield "warmup", options.warmup
     yield "slice", duration_text(options.slice_ns)
     if options.mode is not None:
         yield "mode", options.mode.value

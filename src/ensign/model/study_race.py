@@ -69,6 +69,9 @@ class Race(Section):
         description="executions of every workload: so many, with `precision` at least; without it "
         "as many as the budget holds",
     )
+    warmup: int = Field(
+        default=0, ge=0, le=999, description="unmeasured executions before the rounds"
+    )
     prefer: Literal["mean", "robust"] = Field(
         default="mean",
         description="by what a winner is chosen: the mean of its layouts, or the worst of them",

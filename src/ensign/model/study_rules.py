@@ -253,8 +253,8 @@ def _check(study: Study) -> Iterator[Problem]:
         elif known[name].command is None:
             text = f"workload '{name}' has no 'command', so it has no output of its own"
             yield Problem(where, f"'same_output': {text}")
-        elif uses(known[name].own_texts, "port", "variant"):
-            text = f"workload '{name}' uses {{port}} or {{variant}}, which a check does not have"
+        elif reason := known[name].race_only:
+            text = f"workload '{name}' {reason}, which a check does not have"
             yield Problem(where, f"'same_output': {text}")
 
 

@@ -52,6 +52,7 @@ class Server(Section):
 _LATER_KEYS = (
     *("env", "drive", "server_args", "output", "score", "scores", "benchmarks", "operations"),
     *("expected", "expected_sha256", "folder"),
+    *("setup", "prepare", "cleanup", "ignore_failure"),
 )
 
 
@@ -135,6 +136,20 @@ class Workload(Section):
     rounding: int = Field(
         default=1000, gt=0, description="a chosen number of requests is a multiple of it"
     )
+    setup: Argv | None = Field(
+        default=None,
+        description="a command run once before the first race, not measured; with {variant} once "
+        "for each variant and the twin",
+    )
+    prepare: Argv | None = Field(
+        default=None, description="a command run before each execution, not measured"
+    )
+    cleanup: Argv | None = Field(
+        default=None, description="a command run once after the last race, as `setup`"
+    )
+    ignore_failure: bool = Field(
+        default=False, description="a program, or a load, that fails is measured all the same"
+    )
     input: Inputs | None = Field(
         default=None,
         description="file given as standard input, or as {input}; of several each is a test",
@@ -205,6 +220,20 @@ class Workload(Section):
     def own_texts(self) -> tuple[str, ...]:
         """All that a program's own run is told: command, input, environment."""
         return (*(self.command or ()), self.stdin or "", self.folder or "", *self.env.values())
+
+    @property
+    def race_only(self) -> str:
+        """Why no check can run it, as what it uses or has; empty where one can."""
+        if {name for text in self.own_texts for name in names_in(text)} & {"port", "variant"}:
+            return "uses {port} or {variant}"
+        keys = ("setup", "prepare", "cleanup", "ignore_failure")
+        return next((f"has '{key}'" for key in keys if getattr(self, key)), "")
+
+    @property
+    def commands_around(self) -> dict[str, list[str]]:
+        """The commands before and after executions, or all of them, by their keys."""
+        found = {"setup": self.setup, "prepare": self.prepare, "cleanup": self.cleanup}
+        return {key: argv for key, argv in found.items() if argv}
 
     @property
     def fixed_requests(self) -> int | None:

@@ -14,6 +14,7 @@ from ensign.model.differences import BuildPair, Differing, StudyDifference, Stud
 from ensign.model.errors import InputError
 from ensign.model.finding_kinds.judgment import TWIN_CHANGED
 from ensign.model.findings import Finding
+from ensign.model.placeholders import shown
 from ensign.model.study import Study
 from ensign.model.trials import TWIN, Trial
 from ensign.stats.changes import ChangeRule, VariantChanges, variant_changes
@@ -144,6 +145,12 @@ def _settings(rounds: _Rounds, shared: Sequence[str]) -> dict[str, str]:
             f"preload of {each.name}": "; ".join(each.preload_shown)
             for each in study.workloads
             if each.name in shared
+        },
+        **{
+            f"{key} of {each.name}": shown(argv)
+            for each in study.workloads
+            if each.name in shared
+            for key, argv in each.commands_around.items()
         },
     }
 

@@ -54,6 +54,6 @@ def _expectation_problems(workload: Workload, where: Where) -> Iterator[Problem]
         if isinstance(said, list):
             text = f"'{key}' of {called} is a list, and 'input' is none: give one"
             yield Problem((*where, key), text)
-        elif said is not None and uses(workload.own_texts, "port", "variant"):
-            text = f"'{key}' of {called}: it uses {{port}} or {{variant}}, which a check lacks"
+        elif said is not None and (reason := workload.race_only):
+            text = f"'{key}' of {called}: it {reason}, which a check lacks"
             yield Problem((*where, key), text)

@@ -12,7 +12,7 @@ from ensign.workloads.kind import DrivenServer
 
 _NOT_OF_DRIVES = (
     *("input", "deadline", "output", "score", "scores", "operations"),
-    *("expected", "expected_sha256", "benchmarks", "folder"),
+    *("expected", "expected_sha256", "benchmarks", "folder", "ignore_failure"),
 )
 _LATENCY_SLICE_NS = 250_000_000
 

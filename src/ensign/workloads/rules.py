@@ -71,6 +71,10 @@ def _training(workloads: Sequence[Workload]) -> Iterator[Problem]:
             *(workload.load or ()),
             *(word for argv in workload.preload_commands for word in argv),
         ]
+        for key in ("setup", "cleanup"):
+            if getattr(workload, key):
+                text = f"'{key}' of training workload '{workload.name}': a training is no race; "
+                yield Problem((*where, key), f"{text}'prepare' runs before it")
         if workload.requests is None and uses(sent, "requests"):
             text = f"training workload '{workload.name}' uses {{requests}}: add 'requests'"
             yield Problem(where, text)
@@ -91,6 +95,9 @@ def _placeholders(study: Study, workload: Workload, where: Where) -> Iterator[Pr
     with_requests = (*common, "requests")
     yield from unknown(workload.load or (), (*where, "load"), with_requests)
     yield from unknown(workload.command or (), (*where, "command"), common)
+    yield from unknown(workload.prepare or (), (*where, "prepare"), common)
+    yield from unknown(workload.setup or (), (*where, "setup"), ("variant",))
+    yield from unknown(workload.cleanup or (), (*where, "cleanup"), ("variant",))
     for index, step in enumerate(workload.preload):
         argv = step if isinstance(step, list) else ()
         yield from unknown(argv, (*where, "preload", index), with_requests)

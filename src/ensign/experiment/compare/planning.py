@@ -26,7 +26,6 @@ from ensign.experiment.compare.tracing import Traces, Tracing, may_be_same
 from ensign.experiment.compare.variants import (
     TURNS_BESIDE_A_SLEEPER,
     beside_a_sleeper,
-    for_variant,
     passing_tmp,
     plain_process,
     program_process,
@@ -39,6 +38,7 @@ from ensign.experiment.pilots import (
     CommandPilot,
     PilotRun,
     RunFailed,
+    for_variant,
     pilot_run,
     run_of_totals,
     run_unmeasured,

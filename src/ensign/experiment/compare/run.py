@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
 from ensign.experiment.compare.commands import CommandVariant
 from ensign.experiment.compare.failures import (
@@ -21,15 +20,14 @@ from ensign.experiment.compare.plan import RacedWorkloads, budget_ns, experiment
 from ensign.experiment.compare.planning import Piloting
 from ensign.experiment.compare.race import RaceLimits, RaceOutcome, race_commands
 from ensign.experiment.compare.result import FinishedRace, compare_evidence
-from ensign.experiment.compare.variants import for_variant, lasting_tmp, setup_process
+from ensign.experiment.compare.variants import lasting_tmp, setup_process
 from ensign.experiment.compare.workloads import CommandWorkload, PlannedWorkloads, workloads_of
 from ensign.experiment.exclusions import same_programs
 from ensign.experiment.loop import SoFar
 from ensign.experiment.machine import CpuPlan, MachineState, cpus_of_options, machine_state
-from ensign.experiment.pilots import run_unmeasured
+from ensign.experiment.pilots import CommandsAround, for_variant
 from ensign.experiment.ports import Ports
 from ensign.experiment.steps import ExperimentOutcome
-from ensign.host.signals import restore_signal_handlers
 from ensign.meter.requests import ProcessSpec, RaceRequest
 from ensign.model.comparisons import Comparison
 from ensign.model.errors import DeadlineMet, EnsignError, Interrupted
@@ -37,8 +35,6 @@ from ensign.model.experiment import Experiment
 from ensign.model.findings import Finding
 from ensign.model.results import Stopped
 from ensign.model.trials import TWIN, Trial, VariantFailure
-
-Failure = TypeVar("Failure", bound=BaseException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,23 +121,16 @@ class CompareSteps:
         ):
             known = (*self.shared, *shared)
             steps = replace(self, options=options, commands=commands, shared=known)
-            try:
-                yield steps
-            except KeyboardInterrupt:
-                interrupted = Interrupted("interrupted before anything was measured")
-                raise _both(interrupted, steps.clean_up()) from None
-            except BaseException as error:
-                _both(error, steps.clean_up())
-                raise
-            failure = steps.clean_up()
-            if failure is not None:
-                self.cleaned.append(failure)
+            with steps.around.cleaned_up(self.cleaned):
+                try:
+                    yield steps
+                except KeyboardInterrupt:
+                    raise Interrupted("interrupted before anything was measured") from None
 
     def prepare(self) -> MachineState:
         """Runs the set-up commands; the machine as it was before."""
         before = machine_state()
-        for process in self._named("setup"):
-            run_unmeasured(self.ports.meter, _said("setup", process), process)
+        self.around.set_up()
         return before
 
     def plan(self, prepared: MachineState) -> PlannedRace:
@@ -272,35 +261,21 @@ class CompareSteps:
             evidence.write_bundle(self.bundle)
         return ExperimentOutcome(evidence.result(), failed)
 
-    def clean_up(self) -> EnsignError | None:
-        """Runs all clean-up commands; what the first one that fails says. Ctrl-C skips the rest."""
-        failure: EnsignError | None = None
-        processes = self._named("cleanup")
-        try:
-            if processes:
-                restore_signal_handlers()
-            for process in processes:
-                try:
-                    run_unmeasured(self.ports.meter, _said("cleanup", process), process)
-                except EnsignError as error:
-                    failure = failure or error
-        except KeyboardInterrupt:
-            return failure or Interrupted("interrupted while cleaning up")
-        return failure
+    @property
+    def around(self) -> CommandsAround:
+        """The commands around all executions, each with the name that errors call it by."""
+        return CommandsAround(self.ports.meter, self._named("setup"), self._named("cleanup"))
 
     def _named(self, part: str) -> dict[ProcessSpec, str]:
-        """These commands, and the name of the first variant whose they are.
-
-        Equal ones are there once; with `{variant}` there is one per variant, the twin's too.
-        """
+        """These commands; with `{variant}` there is one per variant, the twin's too."""
         processes: dict[ProcessSpec, str] = {}
         for workload in self._workloads():
             variants = [(each.variant, each) for each in workload.commands]
             variants += [(TWIN, workload.commands[0])] if self.options.twin else []
             for variant, each in variants:
                 if (argv := getattr(each, part)) is not None:
-                    process = setup_process(argv, workload.options)
-                    processes.setdefault(for_variant(process, variant), each.name)
+                    process = for_variant(setup_process(argv, workload.options), variant)
+                    processes.setdefault(process, f"--{part} {' '.join(process.argv)}")
         return processes
 
     def _pilotings(self, cpus: CpuPlan, start_ns: int) -> dict[str, Piloting]:
@@ -399,11 +374,6 @@ _NO_END_NS = 10**9 * 3600 * 24 * 365
 _NOTHING = RaceOutcome((), Stopped.WITHHELD)
 
 
-def _said(part: str, process: ProcessSpec) -> str:
-    """The command as the user gave it, for errors."""
-    return f"--{part} {' '.join(process.argv)}"
-
-
 class _EndsByTheClock(Exception):  # nothing failed
     """The first executions seem to show that there is nothing to judge."""
 
@@ -416,10 +386,4 @@ def _with_way_out(error: EnsignError, planned: PlannedWorkloads) -> EnsignError:
     deadline_ns = planned.deadline_ns
     if isinstance(error, DeadlineMet) and deadline_ns is not None:
         error.add_note(deadline_hint(deadline_ns))
-    return error
-
-
-def _both(error: Failure, cleaning: EnsignError | None) -> Failure:
-    if cleaning is not None:
-        error.add_note(f"cleaning up failed, too: {cleaning}")
     return error

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypedDict
 from ensign.experiment.compare.commands import CommandVariant, output_file, parse_env, sink_of
 from ensign.experiment.compare.options import DEFAULT_READY_NS, Options
 from ensign.experiment.machine import CpuPlan
+from ensign.experiment.pilots import TMP
 from ensign.host.temporary import temporary_folder
 from ensign.meter.requests import (
     DriveLoad,
@@ -25,27 +26,6 @@ from ensign.model.trials import TWIN, Score
 
 if TYPE_CHECKING:
     from ensign.workloads.benchmarks import Framework
-
-TMP = "{tmp}"
-
-
-def for_variant(process: ProcessSpec, variant: str, tmp: str | None = None) -> ProcessSpec:
-    """A process that is run outside a race, with `{variant}` (and `{tmp}`) filled in."""
-
-    def filled(text: str) -> str:
-        text = text.replace("{variant}", variant)
-        return text if tmp is None else text.replace(TMP, tmp)
-
-    def path(text: str | None) -> str | None:
-        return None if text is None else filled(text)
-
-    return replace(
-        process,
-        argv=tuple(filled(word) for word in process.argv),
-        env=tuple((name, filled(value)) for name, value in process.env),
-        stdin=path(process.stdin),
-        stdout=path(process.stdout),
-    )
 
 
 @contextmanager

@@ -187,10 +187,12 @@ class Demand:
         return taking_part * (pilot.startup_ns + lengths[name]) + groups * pilot.overhead_ns
 
     def extras_ns(self, lengths: Lengths) -> float:
-        """Time of the check at longer slices, and of the race of relinks."""
+        """Time of the warm-up, of the check at longer slices, and of the race of relinks."""
         checked = [name for name in lengths if name in self.study.race.slice_check]
         extra = LONGER_EXECUTIONS * sum(self.execution_ns(name, lengths) for name in checked)
         relinks = spread_variants(self.study) - NO_VARIANT
+        warming = self.round_ns(lengths) + self.confirming_ns(lengths)
+        extra += self.study.race.warmup * warming
         return extra + (SPREAD_EXECUTIONS * self.round_ns(lengths, relinks) if relinks > 0 else 0)
 
     def confirming_ns(self, lengths: Lengths) -> float:

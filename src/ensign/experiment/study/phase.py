@@ -291,6 +291,8 @@ def plan_key(
     left_out = {"margin", "prefer", "slice_check", "confirm"}
     if study.race.precision is None:
         left_out.add("precision")
+    if not study.race.warmup:
+        left_out.add("warmup")
     if study.race.stopping == "fixed":
         left_out.add("stopping")
     said = study.model_dump(

@@ -282,6 +282,7 @@ def require_commands(file: StudyFile, env: Mapping[str, str]) -> None:
             (("load",), workload.load),
             (("command",), workload.command),
             *((("preload", number), argv) for number, argv in enumerate(workload.preload_commands)),
+            *(((key,), argv) for key, argv in workload.commands_around.items()),
         ]
         for where, argv in named:
             program = "" if argv is None else argv[0]

@@ -88,6 +88,7 @@ def race_plan(
     store = _FolderStore(context.folder, plan.key, there)
     used_ns = 0 if plan.closed else raced_ns(there, plan.overhead_ns)
     clock_ns = context.clock.monotonic_ns
+    rounds.warm_up()
     state, _ = race_rounds(rounds, store, clock_ns, rounds.tell, used_ns)
     trials = tuple(sorted(state.trials, key=lambda each: (each.round_index, each.workload)))
     return plan if plan.closed else rounds.closed(state), trials
@@ -130,6 +131,13 @@ class _StudyRounds:
             yield one_trial(meter, study, placed, raced, requests, round_index=state.rounds)
         except CommandFailed as error:
             raise race_failed(error, study, placed, raced) from None
+
+    def warm_up(self) -> None:
+        """Races executions that do not count; their time is set apart in the budget."""
+        for _ in range(0 if self.plan.closed else self.study.race.warmup):
+            for name in self.workloads:
+                for _trial in self.trials(name, RaceState()):
+                    pass
 
     def tell(self, state: RaceState, trial: Trial) -> None:
         """Who watches is told of a trial."""

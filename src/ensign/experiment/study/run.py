@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ensign.experiment.exclusions import same_programs
 from ensign.experiment.judge import result_of_record
@@ -41,10 +41,11 @@ from ensign.experiment.study.round_plan import (
     plan_findings,
     with_longer_slices,
 )
+from ensign.experiment.study.set_up import MeterAfterSetUp
 from ensign.experiment.study.tracing import Sharing, judged_programs
 from ensign.experiment.study.variants import VariantSet
 from ensign.experiment.study_file import StudyFile
-from ensign.model.errors import InputError, Interrupted, RaceFailed
+from ensign.model.errors import EnsignError, InputError, Interrupted, RaceFailed
 from ensign.model.finding_kinds.race import PUBLISHED_SUITE
 from ensign.model.findings import Finding
 from ensign.model.results import Result, Stopped
@@ -109,13 +110,19 @@ class StudySteps:
     known: tuple[Finding, ...] = ()
     race_same: bool = True
     told: Callable[[Result], Result] | None = None
+    meter: MeterAfterSetUp | None = None
+    cleaned: list[EnsignError] = field(default_factory=list)
 
     @contextmanager
     def held(self) -> Iterator[StudySteps]:
-        """The study's folder. Interrupted on Ctrl-C; the same call goes on where it stopped."""
+        """The study's folder. Interrupted on Ctrl-C; the same call goes on where it stopped.
+
+        Set-up commands run before the first execution, if there is any, and clean-up commands then.
+        """
+        meter = MeterAfterSetUp(self.context.ports.meter, self.file)
         try:
-            with self.context.folder.locked():
-                yield self
+            with self.context.folder.locked(), meter.cleaned_up(self.cleaned):
+                yield replace(self, meter=meter)
         except KeyboardInterrupt:
             raise Interrupted("interrupted; the same command goes on where it stopped") from None
 
@@ -136,20 +143,29 @@ class StudySteps:
         require_variants(context.folder, programs)
         return programs
 
+    @property
+    def _racing(self) -> StudyContext:
+        """Where executions are carried out, after the set-up commands."""
+        meter, context = self.meter, self.context
+        if meter is None:
+            return context
+        return replace(context, ports=replace(context.ports, meter=meter))
+
     def _ready(self, prepared: BuiltPrograms, before: MachineState) -> _Ready:
         """The programs with as many relinks as are worth it, and pilots where there is no plan."""
-        file, folder, ports = self.file, self.context.folder, self.context.ports
+        file, context = self.file, self._racing
+        folder, ports = context.folder, context.ports
         setup = race_setup(file, prepared)
         first_key, chosen, worth = setup.key, stored_count(folder, setup.key), None
         prepared, setup = self._with_relinks(prepared, setup, chosen)
         memory_bytes = round(before.machine.memory.available_bytes * _SHARE_OF_MEMORY)
         variants = replace(setup.variants, memory_bytes=memory_bytes)
         folder.remove_leftovers()
-        planning = PlanContext(ports.meter, ports.clock, folder, self.context.progress.pilot)
+        planning = PlanContext(ports.meter, ports.clock, folder, context.progress.pilot)
         is_planned = folder.json_file(f"plans/{setup.key}").exists()
         with nullcontext(()) if is_planned else ports.race_lock.held() as shared:
             # Before baseline and twin are alive at once.
-            sharing = self.context.tracing.sharing(file.study, variants, first_key)
+            sharing = context.tracing.sharing(file.study, variants, first_key)
             variants = replace(variants, apart=sharing.apart)
             # Before each variant is run once: what cannot fit is refused at once.
             planning = replace(planning, traced=sharing.of_baseline)
@@ -183,7 +199,7 @@ class StudySteps:
         ready = self._ready(prepared, before)
         prepared, setup, sharing = ready.prepared, ready.setup, ready.sharing
         key, variants = setup.key, ready.variants
-        judged = self.context.tracing.judged(study, prepared, variants, key, sharing.ran)
+        judged = self._racing.tracing.judged(study, prepared, variants, key, sharing.ran)
         programs = judged_programs(prepared, judged)
         require_variants(folder, programs)
         if self._are_equal(programs):
@@ -224,7 +240,7 @@ class StudySteps:
         if isinstance(planned, EqualPrograms):
             return StudyOutcome(None, equal=planned)
         try:
-            return StudyOutcome(race_phase(planned, self.context))
+            return StudyOutcome(race_phase(planned, self._racing))
         except RaceFailed as error:
             return StudyOutcome(None, error=error)
 
@@ -252,7 +268,8 @@ class StudySteps:
                 raise raced.error or error from None
         explored = raced.first.result()
         result = with_confirmation(explored, self.file, self.context.folder, raced.second)
-        return ExperimentOutcome(self._with_redo(result), raced.error)
+        failed = raced.error or next(iter(self.cleaned), None)
+        return ExperimentOutcome(self._with_redo(result), failed)
 
     def _are_equal(self, programs: BuiltPrograms) -> bool:
         return not self.race_same and len(programs.artifacts) == 1
@@ -277,7 +294,7 @@ class StudySteps:
         if not begun and self.file.study.race.confirm is None:
             return None
         file = self.file.with_metric(first.rounds.metric)
-        return confirm(file, first, self.context)
+        return confirm(file, first, self._racing)
 
 
 def folder_of(file: StudyFile) -> StudyFolder:

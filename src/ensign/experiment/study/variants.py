@@ -264,7 +264,7 @@ def _variant(
         raise ValueError(f"workload {workload.name} has no server")
     else:
         variant = filled.served(name, study.server, processes)
-    variant = _scored(variant, workload)
+    variant = replace(_scored(variant, workload), prepare=filled.prepare)
     if tree is None:
         return variant
     env = tree.environment(dict(variant.program.env), variants.library_path)
@@ -309,6 +309,7 @@ class _Filled:
             stdout=None if workload.output in _SINKS else fill(workload.output or "", values),
             sink=_SINKS.get(workload.output, Sink.PIPE),
             deadline_ns=parse_duration_ns(workload.deadline),
+            ignore_failure=workload.ignore_failure,
         )
         counted = processes.operations
         return VariantSpec(
@@ -318,6 +319,21 @@ class _Filled:
             operations_pattern=counted.pattern,
             scores=tuple(NamedPattern(*each) for each in processes.scores),
             report=None if processes.report is None else report_of(processes.report),
+        )
+
+    @property
+    def prepare(self) -> tuple[ProcessSpec, ...]:
+        """What runs before each execution, where its program begins, free to use every CPU."""
+        workload = self.run.workload
+        if workload.prepare is None:
+            return ()
+        return (
+            ProcessSpec(
+                argv=fill_all(workload.prepare, self.values),
+                env=self._env(workload.env),
+                cwd=self._folder(workload),
+                deadline_ns=parse_duration_ns(workload.deadline),
+            ),
         )
 
     def _folder(self, workload: Workload) -> str | None:
@@ -361,6 +377,7 @@ class _Filled:
             cwd=self.variants.folder,
             cpus=self.variants.cpus.load,
             deadline_ns=parse_duration_ns(self.run.workload.deadline),
+            ignore_failure=self.run.workload.ignore_failure,
         )
 
     def _server(self, server: Server) -> ProcessSpec:
