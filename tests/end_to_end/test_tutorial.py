@@ -65,7 +65,7 @@ def _write_wheel(folder: Path) -> None:
     installed = importlib.metadata.distribution("ensign")
     name = f"ensign-{installed.version}"
     with zipfile.ZipFile(folder / f"{name}-py3-none-any.whl", "w") as wheel:
-        for path in (ROOT / "src" / "ensign").rglob("*"):
+        for path in (ROOT / "src").glob("ensign*/**/*"):
             if path.is_file() and path.suffix != ".pyc":
                 wheel.write(path, path.relative_to(ROOT / "src"))
         wheel.write(find_meter(), f"{name}.data/scripts/ensign-meter")

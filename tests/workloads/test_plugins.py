@@ -53,3 +53,9 @@ def test_an_entry_point_that_is_no_plugin_is_named(installed: list[EntryPoint]) 
     installed.append(EntryPoint("odd", "ensign_redis.plugin:MemtierKind", "ensign.workloads"))
     with pytest.raises(InputError, match=r"'odd' of ensign.workloads is not a Plugin"):
         kind_of(LOAD)
+
+
+def test_a_plugin_that_cannot_be_loaded_is_named(installed: list[EntryPoint]) -> None:
+    installed.append(EntryPoint("gone", "no_such_package.plugin:PLUGIN", "ensign.workloads"))
+    with pytest.raises(InputError, match=r"plugin 'gone' \(no_such_package.plugin:PLUGIN\) cannot"):
+        kind_of(LOAD)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 from ensign.model.errors import InputError
 from ensign.model.study_problems import suggestion
@@ -28,12 +28,19 @@ KINDS: tuple[WorkloadKind, ...] = (
 @cache
 def plugins() -> tuple[Plugin, ...]:
     """The plugins that are installed. InputError, naming the one that cannot be used."""
-    return tuple(_loaded(point.name, point.load()) for point in entry_points(group=_GROUP))
+    return tuple(_loaded(point) for point in entry_points(group=_GROUP))
 
 
-def _loaded(name: str, plugin: object) -> Plugin:
+def _loaded(point: EntryPoint) -> Plugin:
+    try:
+        plugin = point.load()
+    except Exception as error:  # code of others: it may fail in any way
+        raise InputError(
+            f"plugin '{point.name}' ({point.value}) cannot be loaded: {error}; "
+            "mend or uninstall its package"
+        ) from error
     if not isinstance(plugin, Plugin):
-        raise InputError(f"entry point '{name}' of {_GROUP} is not a Plugin of ensign")
+        raise InputError(f"entry point '{point.name}' of {_GROUP} is not a Plugin of ensign")
     return plugin
 
 
