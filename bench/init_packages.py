@@ -36,8 +36,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ensign.builders.systems.registry import recognize
-from ensign.builders.tree_listing import listing_of
+from ensign.builders.systems.registry import listing_of, recognize
 
 SECTIONS = ("utils", "text", "science", "math", "graphics", "sound", "video", "electronics",
             "interpreters", "devel", "database", "misc", "rust")  # fmt: skip

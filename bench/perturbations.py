@@ -14,7 +14,6 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from edited_programs import KEEP, Program, edit, run
-from ensign.builders.archive_members import build_archives
 from ensign.builders.layouts import (
     LinkCommand,
     Relinks,
@@ -23,11 +22,16 @@ from ensign.builders.layouts import (
     relink,
     shuffles,
 )
-from ensign.builders.link_members import linked, same_program, with_named_members
+from ensign.builders.link_members import (
+    RelinkContext,
+    build_archives,
+    linked,
+    same_program,
+    with_named_members,
+)
 from ensign.builders.relink import make_relinks
-from ensign.builders.relink_context import RelinkContext
 from ensign.host.processes import Outcome
-from ensign.meter.command_lines import calls_of
+from ensign.meter.questions import calls_of
 from ensign.model.calls import AskedCall
 from ensign.proof.link import TreePlace
 from ensign.proof.loaded_bytes import read_artifact

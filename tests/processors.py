@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from ensign.host.processor import Processor, processor_of
-from ensign.meter import processor as this_processor
+from ensign.host.machine import Processor, processor_of
+from ensign.meter import questions as this_processor
 from ensign.model.environment_sheet import PROCESSOR_REGISTERS, EnvironmentSheet, registers_of
 
 

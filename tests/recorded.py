@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ensign.meter.client import find_meter
-from ensign.meter.command_lines import calls_of
+from ensign.meter.questions import calls_of
 from ensign.model.calls import AskedCall, Call, Output
 
 

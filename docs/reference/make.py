@@ -19,7 +19,7 @@ from ensign.cli.main import EXIT_STATUSES, app
 from ensign.model.finding_kinds.catalogue import CATALOGUE, Group
 from ensign.model.findings import FindingKind
 from ensign.model.study import study_schema
-from ensign.report.results_schema import results_schema_text
+from ensign.report.formats import results_schema_text
 
 Schema = Mapping[str, typing.Any]
 Place = tuple[str, str, bool]  # a kind of table, a key in it, and whether that is a list

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ensign.model.drive import Drive
-from ensign.model.listing import Listed
+from ensign.model.study_suite import Listed
 from ensign_redis.redis_versions import Version, not_runnable
 from ensign_redis.translate import Inexpressible, Test
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import PurePath, PurePosixPath
 
 from ensign.model.errors import InputError
-from ensign.model.listing import Listed
 from ensign.model.study import Study
 from ensign.model.study_problems import Problem, Where
-from ensign.model.study_suite import Suite
+from ensign.model.study_suite import Listed, Suite
 from ensign.model.study_workload import Workload
 from ensign.workloads.kind import LoadedServer, Operations, said_operations
 from ensign.workloads.load_generator import load_problems

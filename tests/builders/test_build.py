@@ -15,7 +15,7 @@ from ensign.host.cache import Cache
 from ensign.host.files import file_sha256
 from ensign.host.processes import Outcome, ProcessRequest
 from ensign.host.programs import LocalPrograms
-from ensign.model.build_events import BuildEvent
+from ensign.model.builds import BuildEvent
 from ensign.model.errors import CommandFailed, InputError, Interrupted
 from real_processes import PlainProcesses, WithoutNamespaces
 from small_studies import CLANG_LTO, CLANG_O2, GCC_LTO, GCC_O2, GCC_O3, request

@@ -9,7 +9,7 @@ from ensign.builders.build import build_variants
 from ensign.builders.build_results import BuildReport
 from ensign.builders.forecast import outlook
 from ensign.builders.request import BuildPorts, BuildRequest
-from ensign.model.build_events import BuildEvent
+from ensign.model.builds import BuildEvent
 from ensign.model.errors import CommandFailed
 from ensign.model.findings import Severity
 from ensign.model.study_build import CheckSection

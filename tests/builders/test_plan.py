@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from ensign.builders.commands import with_jobs
-from ensign.builders.order import in_order, jobs_for
 from ensign.builders.plan import BuildPlace, plan_builds
-from ensign.builders.stages import Plan
+from ensign.builders.stages import Plan, in_order, jobs_for
 from ensign.model.errors import InputError
 from ensign.model.variants import Variant
 from ensign.toolchains.find import Linker, Toolchain

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ensign.builders.profile_files import lay
+from ensign.builders.profiles import lay
 
 
 def a_profile(folder: Path) -> Path:

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from builders.test_plan import PLACE, TOOLCHAINS
-from ensign.builders.order import needed
 from ensign.builders.plan import BuildPlace, plan_builds
 from ensign.builders.profiles import TrainingSteps
-from ensign.builders.stages import Plan
+from ensign.builders.stages import Plan, needed
 from ensign.model.study import Study
 from ensign.model.variants import Variant
 from ensign.toolchains.profiling import Profilers

@@ -12,8 +12,8 @@ from ensign.builders.build import build_variants
 from ensign.builders.build_results import BuildReport
 from ensign.builders.forecast import outlook
 from ensign.builders.layouts import Relinks
+from ensign.builders.link_members import RelinkContext
 from ensign.builders.relink import make_relinks
-from ensign.builders.relink_context import RelinkContext
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.host.processes import Outcome, ProcessRequest
 from ensign.model.calls import Output

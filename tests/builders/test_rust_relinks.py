@@ -8,8 +8,8 @@ import pytest
 from builders.test_cargo_builds import request_of
 from builders.test_relink import functions
 from ensign.builders.build import build_variants
+from ensign.builders.link_members import linker_words, objects_kept, used_variables
 from ensign.builders.request import BuildPorts, BuildRequest
-from ensign.builders.rust_link import linker_words, objects_kept, used_variables
 from ensign.host.processes import ProcessRequest
 from ensign.model.calls import Output
 from ensign.model.study_axes import Layouts

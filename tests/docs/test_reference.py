@@ -14,7 +14,7 @@ import pytest
 from ensign.cli.main import EXIT_STATUSES, exit_status, run_command_line
 from ensign.model import errors
 from ensign.model.study import study_schema
-from ensign.report.results_schema import results_schema_text
+from ensign.report.formats import results_schema_text
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"

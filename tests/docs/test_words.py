@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ensign.model.study import study_schema
-from ensign.report.results_schema import results_schema_text
+from ensign.report.formats import results_schema_text
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src"

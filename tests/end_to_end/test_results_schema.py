@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 
 from end_to_end.conftest import SOON, Ensign, Programs
-from ensign.report.results_schema import results_schema_text
+from ensign.report.formats import results_schema_text
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(results_schema_text()))
 

@@ -14,7 +14,7 @@ from ensign.experiment.study.record import commands_of
 from ensign.experiment.study.run import suite_facts, suite_findings
 from ensign.experiment.study.variants import VariantSet, race_request, training_request
 from ensign.experiment.study_file import StudyFile, parse_study
-from ensign.meter.documents import race_json
+from ensign.meter.requests import race_json
 from ensign.model.errors import InputError, StudyError
 from ensign.model.study import Study
 from ensign.model.study_suite import Suite

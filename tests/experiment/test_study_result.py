@@ -11,8 +11,7 @@ from ensign.experiment.study.result import study_result
 from ensign.experiment.study.round_plan import RoundPlan, with_longer_slices
 from ensign.meter.records import TrialPlace, trials
 from ensign.model.builds import BuildFacts, BuildStatus
-from ensign.model.comparisons import Direction
-from ensign.model.effects import AxisChange
+from ensign.model.comparisons import AxisChange, Direction
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import MachineFacts

@@ -13,7 +13,7 @@ from ensign.experiment.study.round_plan import (
     with_longer_slices,
 )
 from ensign.experiment.study.variants import VariantSet, race_request
-from ensign.meter.documents import race_json
+from ensign.meter.requests import race_json
 from ensign.model.study import Study
 from experiment.test_driven_studies import STUDY, file_of
 

@@ -13,8 +13,8 @@ from ensign.host.processes import FakeProcesses, Outcome, ProcessRequest
 from ensign.model.errors import InputError
 from ensign.model.study_suite import Suite
 from ensign.report.as_suites import as_json, terminal
+from ensign.sources.archive import fetch_wheel
 from ensign.sources.downloads import Fetcher
-from ensign.sources.wheel import fetch_wheel
 from ensign_redis.plugin import RedisSpecification
 from suite_sources import source
 

@@ -32,9 +32,9 @@ from ensign.tools.bundles import opened, unbundle
 from ensign.tools.diff_studies import differences
 from ensign.tools.doctor.advice import Offers, advice_for
 from ensign.tools.doctor.artifact import examine_path
+from ensign.tools.doctor.folder import FoundRecord
 from ensign.tools.doctor.inspect_program import look_at
 from ensign.tools.doctor.program_facts import facts_of
-from ensign.tools.doctor.recorded_build import FoundRecord
 from ensign_redis.plugin import RedisSpecification
 from fuzz.attempt import Target
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from ensign.builders import inspection
 from ensign.builders.build_depends import unmet_in
 from ensign.builders.first_error import first_error
-from ensign.builders.profile_files import taken_branches, warnings_in
+from ensign.builders.profiles import taken_branches, warnings_in
 from ensign.builders.rebuilt_programs import TreeBefore, what_ran
 from ensign.builders.recorder import compile_commands, read_calls
 from ensign.builders.sandboxes import Sandbox
 from ensign.builders.stage_facts import reader
-from ensign.builders.systems import introspection
 from ensign.experiment.compare.drive_file import read_drive
 from ensign.experiment.compare.result import read_bundled
 from ensign.experiment.environments import system_of
@@ -22,16 +22,13 @@ from ensign.experiment.study.record import read_record
 from ensign.experiment.study_file import find_positions, parse_study
 from ensign.host.cpu_times import read_activity
 from ensign.host.entry import read_meta
-from ensign.host.json_text import read_json
-from ensign.host.machine import read_machine
-from ensign.host.processor import processor_of
+from ensign.host.machine import processor_of, read_machine
+from ensign.host.regular_file import read_json
 from ensign.host.root_directory import RootDirectory
-from ensign.meter.abilities import parse_abilities
 from ensign.meter.client import record_of_line
 from ensign.meter.followed_files import read_followed
-from ensign.meter.processor import parse_registers
+from ensign.meter.questions import parse_abilities, parse_registers
 from ensign.meter.records import TrialPlace, ended_of, outcome_of, trials
-from ensign.model.cpuid import sets_of
 from ensign.model.environment_sheet import (
     EnvironmentSheet,
     read_sheet,
@@ -39,23 +36,24 @@ from ensign.model.environment_sheet import (
     sheet_differences,
 )
 from ensign.model.errors import CommandFailed, InputError, InternalError, Interrupted
+from ensign.model.instructions import sets_of
 from ensign.model.study_workload import Workload
+from ensign.proof.archives import symbols_by_member
 from ensign.proof.dry_run import asked_of_commands, asked_of_dry_run
 from ensign.proof.elf import unit_of
 from ensign.proof.leftovers import read_leftovers
 from ensign.proof.link_line import files_in_map, used_by_map
-from ensign.proof.lto_symbols import symbols_by_member
 from ensign.proof.rules.log import unknown_lto
 from ensign.report.as_environment import differences_text, sheet_text
 from ensign.ship.source_change import with_debian_variables
-from ensign.sources.apt import (
+from ensign.sources.debian import (
     parse_deb822,
     parse_one_line,
     parse_revisions,
     source_list,
     upstream_version,
 )
-from ensign.sources.environment_pins import drift, read_pin, read_pins
+from ensign.sources.environments import drift, read_pin, read_pins
 from ensign.sources.obtain import read_lock
 from ensign.store.folder import StudyFolder
 from ensign.toolchains.profiling import bolt_count, gcov_count, profdata_count
@@ -75,10 +73,10 @@ _BEFORE = TreeBefore({}, frozenset())
 def _introspected(data: bytes, _folder: Path) -> None:
     """What build systems tell of a tree; the others' replies are no mistake here."""
     for parse in (
-        introspection.cmake_target,
-        lambda said: introspection.ctest_tests(said, "/b"),
-        lambda said: introspection.meson_targets(said, "/b"),
-        lambda said: introspection.meson_tests(said, "/b"),
+        inspection.cmake_target,
+        lambda said: inspection.ctest_tests(said, "/b"),
+        lambda said: inspection.meson_targets(said, "/b"),
+        lambda said: inspection.meson_tests(said, "/b"),
     ):
         with suppress(InputError):
             parse(data)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ensign.host.bounded_run import Bounded, run_bounded
+from ensign.host.programs import Bounded, run_bounded
 
 BOUNDS = Bounded(deadline_s=60, most_bytes=100_000)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ensign.host.processor import processor_of, read_cpuinfo
+from ensign.host.machine import processor_of, read_cpuinfo
 
 _V2 = "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3"
 _V3 = f"{_V2} avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"

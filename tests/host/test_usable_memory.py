@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ensign.host.usable_memory import usable_memory_bytes
+from ensign.builders.sandbox_mounts import usable_memory_bytes
 
 GIB = 2**30
 

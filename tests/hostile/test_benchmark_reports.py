@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ensign.host.json_text import read_json
+from ensign.host.regular_file import read_json
 from ensign.meter.client import LocalMeter
 from ensign.meter.racing import race
 from ensign.meter.requests import NamedPattern, ProcessSpec, RaceRequest, Report, VariantSpec

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from build_fixtures import *  # noqa: F403  # those that it lists
+from ensign.builders import inspection
 from ensign.builders.inspection import Inspection, inspect_tree
 from ensign.builders.request import BuildPorts
-from ensign.builders.systems import introspection
-from ensign.builders.systems.registry import recognize
-from ensign.builders.tree_listing import listing_of
+from ensign.builders.systems.registry import listing_of, recognize
 from ensign.model.errors import InputError
 from planted_projects import plant
 
@@ -46,10 +45,10 @@ def test_replies_that_are_links_are_not_followed(tmp_path: Path, ports: BuildPor
 @pytest.mark.parametrize("text", [b"", b"{", b"[[[", b"1", b"null", b"[" * 100_000, b'{"a": NaN}'])
 def test_damaged_replies_are_an_error_or_nothing(text: bytes) -> None:
     for parse in (
-        introspection.cmake_target,
-        lambda said: introspection.ctest_tests(said, "/b"),
-        lambda said: introspection.meson_targets(said, "/b"),
-        lambda said: introspection.meson_tests(said, "/b"),
+        inspection.cmake_target,
+        lambda said: inspection.ctest_tests(said, "/b"),
+        lambda said: inspection.meson_targets(said, "/b"),
+        lambda said: inspection.meson_tests(said, "/b"),
     ):
         with suppress(InputError):
             assert not parse(text)
@@ -58,6 +57,6 @@ def test_damaged_replies_are_an_error_or_nothing(text: bytes) -> None:
 def test_targets_outside_the_tree_are_none() -> None:
     for path in ("../../etc/passwd", "/etc/passwd", "../../ensign/build/../../x"):
         said = f'{{"name": "x", "type": "EXECUTABLE", "artifacts": [{{"path": "{path}"}}]}}'
-        assert introspection.cmake_target(said.encode()) is None
+        assert inspection.cmake_target(said.encode()) is None
         listed = f'[{{"name": "x", "type": "executable", "filename": ["{path}"]}}]'
-        assert introspection.meson_targets(listed.encode(), "/ensign/build") == ()
+        assert inspection.meson_targets(listed.encode(), "/ensign/build") == ()

@@ -17,9 +17,9 @@ from ensign.builders.build import build_variants
 from ensign.builders.request import BuildPorts
 from ensign.experiment.study import prepare
 from ensign.host.cache import Cache, key_of
+from ensign.host.entry import seal_of
 from ensign.host.files import file_sha256, tree_sha256
 from ensign.host.processes import Outcome, ProcessRequest
-from ensign.host.seal import seal_of
 from ensign.model.errors import CommandFailed
 from ensign.model.study_source import ArchiveSource, PathSource
 from ensign.sources.obtain import SourcePorts, obtain

@@ -18,7 +18,7 @@ from ensign.host.root_directory import RootDirectory, inner_root, lies_in, root_
 from ensign.meter.client import LocalMeter, find_meter
 from ensign.meter.processes import MeterProcesses
 from ensign.model.errors import InputError
-from ensign.sources.environment_pins import RootPin, drift, read_pin, read_pins, write_pin
+from ensign.sources.environments import RootPin, drift, read_pin, read_pins, write_pin
 from ensign.sources.unpack import unpack
 
 

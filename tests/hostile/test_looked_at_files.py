@@ -13,9 +13,8 @@ from ensign.model.checkup import ArtifactCheckup
 from ensign.model.errors import InputError
 from ensign.proof.bounded_elf import DamagedFile, elf_of
 from ensign.proof.compile_units import top_entries
-from ensign.proof.elf import read_binary
+from ensign.proof.elf import find_debug_file, read_binary
 from ensign.proof.identity import read_identity
-from ensign.proof.separate_debug import find_debug_file
 from ensign.tools.doctor.single import examine_program
 from real_processes import PlainProcesses
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ensign.meter.abilities import MeterAbilities, parse_abilities, read_abilities
+from ensign.meter.questions import MeterAbilities, parse_abilities, read_abilities
 from ensign.model.errors import InternalError
 
 LINE = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ensign.meter.client import find_meter
-from ensign.meter.command_lines import calls_of, command_line
+from ensign.meter.questions import calls_of, command_line
 from ensign.model.calls import AskedCall, CommandLine, LinkWord
 from ensign.model.errors import InternalError
 from recorded import recorded

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ensign.meter.client import find_meter
-from ensign.meter.processor import parse_registers, read_processor, read_registers
+from ensign.meter.questions import parse_registers, read_processor, read_registers
 from ensign.model.errors import InternalError
 
 
@@ -30,8 +30,8 @@ def test_without_a_meter_linux_tells_alone(monkeypatch: pytest.MonkeyPatch) -> N
     def no_meter() -> Path:
         raise InternalError("not installed")
 
-    monkeypatch.setattr("ensign.meter.processor.read_cpuinfo", lambda: "flags : sse2 avx\n")
-    monkeypatch.setattr("ensign.meter.processor.find_meter", no_meter)
+    monkeypatch.setattr("ensign.meter.questions.read_cpuinfo", lambda: "flags : sse2 avx\n")
+    monkeypatch.setattr("ensign.meter.questions.find_meter", no_meter)
     found = read_processor()
     assert found.flags == {"sse2", "avx"}
     assert not found.sets.whole

@@ -11,10 +11,8 @@ from pydantic import BaseModel
 
 from ensign.host.processes import ProcessLimits
 from ensign.meter import records
-from ensign.meter.abilities import ProbeLine
-from ensign.meter.documents import exec_json, race_json
 from ensign.meter.followed_files import GAPS, Followed
-from ensign.meter.processor import ProcessorLine
+from ensign.meter.questions import ProbeLine, ProcessorLine
 from ensign.meter.racing import RequestProblem
 from ensign.meter.requests import (
     Containment,
@@ -29,6 +27,8 @@ from ensign.meter.requests import (
     Sink,
     VariantFiles,
     VariantSpec,
+    exec_json,
+    race_json,
 )
 from ensign.model.drive import Drive
 from ensign.model.traced_execution import Way

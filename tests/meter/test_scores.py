@@ -6,9 +6,8 @@ from pydantic import ValidationError
 from ensign.meter.requests import NamedPattern, Report
 from ensign.meter.scores import AskedScores
 from ensign.model.errors import CommandFailed
-from ensign.model.score_units import better_by, contradiction
 from ensign.model.study_workload import ScoreSection
-from ensign.model.trials import Better, NamedScore, Score
+from ensign.model.trials import Better, NamedScore, Score, better_by, contradiction
 
 RATE, TIME = Score("(.)", "MB/s", Better.HIGHER), Score("(.)", "ms", Better.LOWER)
 

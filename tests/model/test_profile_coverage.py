@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ensign.model.profile_coverage import ProfileCoverage
+from ensign.model.builds import ProfileCoverage
 
 
 def test_coverage_is_said_with_its_share() -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from ensign.model.variants import Variant
 from ensign.proof.bounded_elf import elf_of
-from ensign.proof.code_places import code_places
-from ensign.proof.elf import read_binary
+from ensign.proof.elf import code_places, read_binary
 from ensign.proof.evidence import BuildEvidence, Request
 from ensign.proof.facts import Binary, CodePlaces, Proof
 from ensign.proof.rules.artifact import artifact_findings

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from ensign.meter.client import find_meter
-from ensign.meter.command_lines import calls_of
+from ensign.meter.questions import calls_of
 from ensign.proof.dry_run import asked_of_commands, asked_of_dry_run
 
 PRINTED = """\

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from ensign.proof.bounded_elf import elf_of
-from ensign.proof.lto_symbols import (
+from ensign.proof.archives import (
     LtoSymbols,
     UnreadError,
     bitcode_symbols,
     gcc_symbols,
     symbols_by_member,
 )
+from ensign.proof.bounded_elf import elf_of
 from real_processes import PlainProcesses
 
 SOURCE = """

@@ -14,7 +14,7 @@ from ensign.builders.build import WrongBaseline, build_variants
 from ensign.builders.build_results import BuildReport
 from ensign.builders.request import BuildPorts
 from ensign.model.findings import Severity
-from ensign.model.study_sandbox import SandboxSection
+from ensign.model.study_build import SandboxSection
 from ensign.model.variants import Variant
 from small_studies import request
 

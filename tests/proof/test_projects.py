@@ -14,8 +14,8 @@ from ensign.builders.build import WrongBaseline, build_variants
 from ensign.builders.build_results import BuildReport
 from ensign.builders.request import BuildPorts
 from ensign.experiment.study.executed_files import judge_ran
-from ensign.model.executed_files import RanFile, RanOnce
 from ensign.model.findings import Severity
+from ensign.model.traced_execution import RanFile, RanOnce
 from ensign.model.variants import Variant
 from small_studies import request
 

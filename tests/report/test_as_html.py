@@ -8,7 +8,7 @@ import pytest
 
 import report_data as data
 from ensign.model.results import Result
-from ensign.report import as_html, palette
+from ensign.report import as_html, drawing
 from report_simulation import simulated_study
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "path", "line", "rect"}
@@ -148,7 +148,7 @@ def test_every_chart_has_words_for_those_who_do_not_see_it(usual: str) -> None:
 
 def test_charts_follow_the_mode_in_every_colour(usual: str) -> None:
     drawn = "".join(re.findall(r"<svg.*?</svg>", usual, flags=re.DOTALL))
-    known = {colour.light for colour in palette.ALL} | {"none", "transparent"}
+    known = {colour.light for colour in drawing.ALL} | {"none", "transparent"}
     used = set(re.findall(r'(?:fill|stroke)="([^"]+)"', drawn))
     assert used <= known, "a colour that the dark mode does not replace"
 
@@ -167,12 +167,12 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("mode", ["light", "dark"])
 def test_text_can_be_read(mode: str) -> None:
-    paper = getattr(palette.PAPER, mode)
-    for colour in (palette.INK, palette.MUTED, palette.FASTER, palette.SLOWER, palette.UNCLEAR):
+    paper = getattr(drawing.PAPER, mode)
+    for colour in (drawing.INK, drawing.MUTED, drawing.FASTER, drawing.SLOWER, drawing.UNCLEAR):
         assert contrast(getattr(colour, mode), paper) >= 4.5, colour.name
     for texts, backs in (
-        (palette.BAND_TEXTS, palette.BANDS),
-        (palette.HEAT_TEXTS, palette.HEAT),
+        (drawing.BAND_TEXTS, drawing.BANDS),
+        (drawing.HEAT_TEXTS, drawing.HEAT),
     ):
         for text, back in zip(texts, backs, strict=True):
             assert contrast(getattr(text, mode), getattr(back, mode)) >= 4.0, back.name

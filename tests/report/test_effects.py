@@ -9,8 +9,7 @@ import pytest
 
 import report_data as data
 from ensign.model.builds import CheckStatus
-from ensign.model.comparisons import Direction
-from ensign.model.effects import AxisChange, Effect, Factorial
+from ensign.model.comparisons import AxisChange, Direction, Effect, Factorial
 from ensign.model.findings import Finding, Severity
 from ensign.report import as_json, as_markdown
 from ensign.report.charts import placed

@@ -12,14 +12,12 @@ import jsonschema
 import pytest
 
 import report_data as data
-from ensign.model.built_files import BuiltFile
-from ensign.model.executed_files import WhatRan
-from ensign.model.profile_coverage import ProfileCoverage
+from ensign.model.builds import BuiltFile, ProfileCoverage
 from ensign.model.results import FailingRuns, Result
-from ensign.model.traced_execution import MappedFile
+from ensign.model.traced_execution import MappedFile, WhatRan
 from ensign.model.trials import Latency, RaceMapping, TaskActivity, VariantFailure
 from ensign.report import as_json
-from ensign.report.results_schema import results_schema_text
+from ensign.report.formats import results_schema_text
 from report_simulation import simulated_study
 
 FAILURE = VariantFailure("gcc-11-Os", "crashed", "it crashed", None, 11, "get", 2)

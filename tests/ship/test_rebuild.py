@@ -12,7 +12,7 @@ import pytest
 from build_fixtures import PROJECTS
 from ensign.builders.build import build_variants
 from ensign.builders.request import BuildPorts, BuildRequest
-from ensign.model.build_events import ignore
+from ensign.model.builds import ignore
 from ensign.model.errors import CommandFailed, InputError
 from ensign.model.shipment import Shipment
 from ensign.model.study import Study

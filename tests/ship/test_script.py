@@ -20,8 +20,8 @@ from ensign.builders.training import TrainingRun
 from ensign.experiment.machine import CpuPlan
 from ensign.experiment.study.variants import VariantSet, training_request
 from ensign.experiment.study_file import parse_study
-from ensign.meter.documents import race_json
-from ensign.model.build_events import ignore
+from ensign.meter.requests import race_json
+from ensign.model.builds import ignore
 from ensign.model.errors import InputError
 from ensign.model.shipment import Shipment
 from ensign.model.variants import Variant

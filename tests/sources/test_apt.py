@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ensign.sources.apt import (
+from ensign.sources.debian import (
     Revision,
     parse_deb822,
     parse_one_line,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ensign.stats.holm import shown_after_holm
 from ensign.stats.looks import anytime_p, critical_value, looks_up_to
-from ensign.stats.non_inferior import upper_bounds
+from ensign.stats.suite import upper_bounds
 
 Floats = NDArray[np.float64]
 RACES, WORKLOADS, ROUNDS = 600, 8, 56

@@ -8,8 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ensign.model.comparisons import Size
-from ensign.model.effects import AxisChange, Effect
+from ensign.model.comparisons import AxisChange, Effect, Size
 from ensign.model.errors import InputError
 from ensign.model.trials import Metric
 from ensign.report.trade import pareto_front

@@ -9,7 +9,7 @@ import pytest
 
 from ensign.model.comparisons import Direction
 from ensign.model.trials import Metric
-from ensign.stats.longer import longer_race
+from ensign.stats.expected import longer_race
 from ensign.stats.pair import PairNames, PairRule, Rule, compare
 
 RULE = PairRule(rule=Rule.T)

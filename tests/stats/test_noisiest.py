@@ -5,7 +5,7 @@ import pytest
 
 from ensign.model.findings import Severity
 from ensign.model.trials import TWIN, Metric
-from ensign.stats.noisiest import noisiest_findings
+from ensign.stats.disturbed import noisiest_findings
 from ensign.stats.rounds import RoundCosts
 from ensign.stats.suite import SuiteRule, compare_suite
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from ensign.stats.non_inferior import NoSlowerClaim, non_inferiority_claim, upper_bounds
 from ensign.stats.rounds import RoundCosts
+from ensign.stats.suite import NoSlowerClaim, non_inferiority_claim, upper_bounds
 
 Make = Callable[..., RoundCosts]
 D = np.random.default_rng(2).normal(0.0, 0.004, (6, 8))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from ensign.stats.relink_count import relinks_worth
+from ensign.stats.layouts import relinks_worth
 from ensign.stats.student import two_sided_critical
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ensign.model.trials import TWIN, Metric
-from ensign.stats.relinks_differ import RelinksDiffer, relinks_differ
+from ensign.stats.layouts import RelinksDiffer, relinks_differ
 from ensign.stats.rounds import RoundCosts
 
 VARIANTS = ("baseline", "o3", "aligned", TWIN)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ensign.stats.non_inferior import upper_bounds
 from ensign.stats.pair import PairRule, Rule, mean_and_half_width
-from ensign.stats.suite import SuiteRule
+from ensign.stats.suite import SuiteRule, upper_bounds
 
 STUDIES = 10_000
 VARIANTS, WORKLOADS = 20, 6

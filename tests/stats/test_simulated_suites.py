@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from ensign.stats.non_inferior import upper_bounds
 from ensign.stats.pair import PairRule, Rule, mean_and_half_width
-from ensign.stats.suite import round_geomeans
+from ensign.stats.suite import round_geomeans, upper_bounds
 from ensign.stats.twin import exits_for_finding
 
 T = PairRule(rule=Rule.T)

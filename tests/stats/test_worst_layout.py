@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ensign.model.trials import TWIN, Metric
+from ensign.stats.layouts import worst_layouts
 from ensign.stats.rounds import RoundCosts
-from ensign.stats.worst_layout import worst_layouts
 
 VARIANTS = ("baseline", "wide", "narrow", TWIN)
 

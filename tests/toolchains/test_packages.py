@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ensign.toolchains.packages import absent, advice, newest, versions
+from ensign.toolchains.table import absent, advice, newest, versions
 
 KNOWN = ("gcc-9", "gcc-12", "gcc-12-base", "libclang-rt-14-dev", "libclang-rt-19-dev", "bolt")
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from ensign.host.processor import processor_of
-from ensign.meter.processor import read_processor
+from ensign.host.machine import processor_of
+from ensign.meter.questions import read_processor
 from ensign.model.errors import InputError
 from ensign.model.instructions import FIRST_LEVEL, LEVELS, InstructionSets
 from ensign.toolchains.find import ToolchainFinder
-from ensign.tools.hosts import Host, require_hosts
+from ensign.tools.ship import Host, require_hosts
 from processors import PROCESSORS, stand_in_here
 from real_processes import PlainProcesses
 

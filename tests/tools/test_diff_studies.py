@@ -11,12 +11,12 @@ import pytest
 import report_data as data
 from ensign.experiment.record import Record
 from ensign.meter.records import TrialPlace, trials
-from ensign.model.differences import StudyDifference
 from ensign.model.errors import InputError
 from ensign.model.results import MachineFacts
 from ensign.model.study import Study
 from ensign.model.trials import Trial
 from ensign.report import as_difference
+from ensign.stats.changes import StudyDifference
 from ensign.tools.diff_studies import study_difference
 from races import execution
 

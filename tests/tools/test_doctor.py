@@ -10,8 +10,8 @@ from ensign.host.cpu_times import BusyProcess
 from ensign.host.machine import read_machine
 from ensign.host.programs import Answer, FakePrograms
 from ensign.host.topology import CpuChoice
-from ensign.meter.abilities import MeterAbilities
 from ensign.meter.client import FakeMeter, Json
+from ensign.meter.questions import MeterAbilities
 from ensign.model.checkup import Checkup, CheckupLine, Status
 from ensign.model.errors import InternalError
 from ensign.report import as_doctor

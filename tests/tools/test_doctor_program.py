@@ -24,8 +24,8 @@ from ensign.proof.loader import cache_of, libraries_of, read_cache
 from ensign.report import as_artifact
 from ensign.tools.doctor.advice import Offers
 from ensign.tools.doctor.inspect_program import read_worth
-from ensign.tools.doctor.loader_environment import loader_surroundings
 from ensign.tools.doctor.single import examine_process, examine_program
+from ensign.tools.doctor.unused_archives import loader_surroundings
 from real_processes import PlainProcesses
 
 ROOT = Path(__file__).parents[2]

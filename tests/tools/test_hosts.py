@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ensign.meter.processor import read_processor
-from ensign.model.cpuid import sets_of
+from ensign.meter.questions import read_processor
 from ensign.model.errors import InputError
-from ensign.model.instructions import LEVELS, InstructionSets, ProcessorSets
+from ensign.model.instructions import LEVELS, InstructionSets, ProcessorSets, sets_of
 from ensign.model.shipment import NOT_VERIFIED, Shipment
 from ensign.report.as_pull_request import where_it_runs
-from ensign.tools.hosts import Host, read_host, require_hosts
+from ensign.tools.ship import Host, read_host, require_hosts
 
 V3 = InstructionSets(LEVELS["x86-64-v3"])
 OLD = Host("old", ProcessorSets(LEVELS["x86-64-v2"] | {"avx"}))

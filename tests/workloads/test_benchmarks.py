@@ -8,7 +8,7 @@ import pytest
 from ensign.model.errors import CommandFailed
 from ensign.model.study_workload import Workload
 from ensign.model.trials import Better, NamedScore
-from ensign.workloads import google_benchmark, libtest, pyperf
+from ensign.workloads import framework_text, google_benchmark, pyperf
 from ensign.workloads.benchmarks import FRAMEWORKS
 from ensign.workloads.kind import OwnRun
 from ensign.workloads.registry import kind_of, may_end_by_the_clock
@@ -167,7 +167,7 @@ test fine ... bench:           2.25 ns/iter (+/- 0.10)
 test odd  ... bench:       1.2.3 ns/iter (+/- 0)
 test not_a_benchmark ... ignored
 """
-    found = {each.name: each for each in libtest.scores(text)}
+    found = {each.name: each for each in framework_text.scores(text)}
     assert found["sum"].value == pytest.approx(1.234e-6)
     assert found["fine"].value == pytest.approx(2.25e-9)
     assert found["tiny"].value is None
@@ -175,4 +175,4 @@ test not_a_benchmark ... ignored
     assert found["odd"].value is None
     assert set(found) == {"sum", "tiny", "fine", "odd"}
     with pytest.raises(CommandFailed, match="no benchmark"):
-        libtest.scores("running 0 tests\n")
+        framework_text.scores("running 0 tests\n")

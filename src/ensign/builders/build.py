@@ -28,23 +28,22 @@ from ensign.builders.check_all import check_findings, check_variants
 from ensign.builders.check_context import CheckContext
 from ensign.builders.environments import environments_of
 from ensign.builders.estimate import Known, expected_seconds, remember_costs
-from ensign.builders.order import in_order, jobs_for, needed
 from ensign.builders.plan import plan_builds
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.revisions import SourceTrees, obtain_sources
 from ensign.builders.sandbox_mounts import confinement_of, way_out
 from ensign.builders.stage_facts import StageFacts, cached_stage, reader
 from ensign.builders.stage_runs import Inputs
-from ensign.builders.stages import Plan, Stage
+from ensign.builders.stages import Plan, Stage, in_order, jobs_for, needed
 from ensign.builders.toolchains_here import complaints_of, find_toolchains
 from ensign.host.cache import Cache
-from ensign.model.build_events import BuildEvent, EventKind, OnEvent, ignore
+from ensign.model.builds import BuildEvent, EventKind, OnEvent, ignore
 from ensign.model.errors import CommandFailed, Interrupted
 from ensign.model.findings import Finding
 from ensign.model.study_build import CheckSection
 from ensign.model.variants import OWN_COMPILER
 from ensign.proof.evidence import some
-from ensign.sources.git import EMPTY_SUBMODULES
+from ensign.sources.checkouts import EMPTY_SUBMODULES
 from ensign.sources.obtain import SourceTree
 from ensign.sources.size import source_size
 

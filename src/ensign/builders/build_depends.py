@@ -11,10 +11,9 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from ensign.builders.order import to_do
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.stage_facts import cached_stage
-from ensign.builders.stages import Plan, Stage
+from ensign.builders.stages import Plan, Stage, to_do
 from ensign.builders.systems.debian import RULES
 from ensign.host.cache import Cache
 from ensign.host.processes import Processes, ProcessRequest

@@ -19,7 +19,7 @@ from ensign.builders.sandbox_mounts import (
 from ensign.builders.sandboxes import Sandboxes, choose_sandboxes
 from ensign.host.cache import key_of
 from ensign.host.files import file_sha256, is_file
-from ensign.meter.processor import read_processor
+from ensign.meter.questions import read_processor
 from ensign.toolchains.find import Toolchain
 
 

@@ -12,8 +12,7 @@ from ensign.builders.recorder import CALLS, DEPENDENCY_CALLS, read_calls
 from ensign.builders.relink import FOLDER, Relinked
 from ensign.builders.stage_facts import StageEntry, StageFacts, program_of, proof_of
 from ensign.builders.stages import Plan, Stage
-from ensign.model.builds import BuildFacts, BuildStatus
-from ensign.model.built_files import MadeLibrary
+from ensign.model.builds import BuildFacts, BuildStatus, MadeLibrary
 from ensign.model.finding_kinds.builds import (
     BUILD_FAILED,
     BUILT_FILES_IN_SOURCE,

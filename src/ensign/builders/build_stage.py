@@ -11,14 +11,13 @@ from pathlib import Path
 
 from ensign.builders import recorder, relink
 from ensign.builders.build_context import Bounds, BuildContext, Runner
-from ensign.builders.call_log import CallLog, recorded
 from ensign.builders.collect_artifacts import TakingError, made_libraries, take
+from ensign.builders.collector import CallLog, recorded
 from ensign.builders.commands import with_jobs
 from ensign.builders.first_error import first_error
 from ensign.builders.layouts import bolt_call
-from ensign.builders.profile_files import bolt_coverage, lay, warnings_in
-from ensign.builders.profiles import of_file
-from ensign.builders.relink_context import RelinkContext
+from ensign.builders.link_members import RelinkContext
+from ensign.builders.profiles import bolt_coverage, lay, of_file, warnings_in
 from ensign.builders.sandboxes import Sandbox
 from ensign.builders.stage_facts import (
     ProfileFacts,
@@ -35,7 +34,7 @@ from ensign.builders.stages import Stage
 from ensign.host.files import copy_tree, remove_tree
 from ensign.host.foreign_files import copy_foreign, take_over
 from ensign.host.processes import read_tail
-from ensign.meter.command_lines import calls_of
+from ensign.meter.questions import calls_of
 from ensign.model.builds import BuildError
 from ensign.model.calls import AskedCall, Call
 from ensign.proof.leftovers import FILE as BEFORE

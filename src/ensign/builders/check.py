@@ -17,9 +17,9 @@ from pydantic import TypeAdapter
 from ensign.builders.build_context import Bounds, BuildContext, Runner
 from ensign.builders.build_results import BuildResult
 from ensign.builders.build_stage import BUILD_TREE, environment_of
-from ensign.builders.call_log import set_up_recorder
 from ensign.builders.check_context import CheckContext, kept
 from ensign.builders.check_run import Checked, CheckRun, LimitMetError, varying
+from ensign.builders.collector import set_up_recorder
 from ensign.builders.estimate import remember_check
 from ensign.builders.rebuilt_programs import changes, look
 from ensign.builders.sandboxes import Sandbox

@@ -12,10 +12,9 @@ from ensign.builders.check import cached_check, perform_check
 from ensign.builders.check_context import CheckContext, check_key
 from ensign.builders.check_run import Checked
 from ensign.builders.estimate import check_cost
-from ensign.builders.order import jobs_for
 from ensign.builders.sandbox_mounts import shown_to_checks
-from ensign.model.build_events import BuildEvent, EventKind, OnEvent
-from ensign.model.builds import BuildFacts, CheckStatus
+from ensign.builders.stages import jobs_for
+from ensign.model.builds import BuildEvent, BuildFacts, CheckStatus, EventKind, OnEvent
 from ensign.model.errors import CommandFailed, InputError, Interrupted
 from ensign.model.finding_kinds.builds import CHECK_FAILED, CHECK_NEVER_RAN_IT, OUTPUT_NOT_COMPARED
 from ensign.model.finding_kinds.ran import OUTPUTS_DIFFER

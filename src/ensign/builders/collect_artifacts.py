@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from ensign.builders.stages import Stage
 from ensign.host.files import tree_entries
 from ensign.host.foreign_files import HostileFileError, copy_foreign, open_foreign
-from ensign.model.built_files import BuiltFile, MadeLibrary
+from ensign.model.builds import BuiltFile, MadeLibrary
 from ensign.proof.link import TreePlace
 from ensign.proof.loaded_bytes import read_built, read_dynamic
 from ensign.proof.loader import library_folders

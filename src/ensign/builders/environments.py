@@ -11,7 +11,7 @@ from ensign.host.cache import Cache
 from ensign.host.confinement_probe import Confinement
 from ensign.host.processes import Processes
 from ensign.host.root_directory import RootDirectory
-from ensign.model.build_events import BuildEvent, EventKind, OnEvent, ignore
+from ensign.model.builds import BuildEvent, EventKind, OnEvent, ignore
 from ensign.model.study import Study
 from ensign.model.study_environment import environment_of, program_of
 from ensign.sources.debian_roots import NoEnvironment, NotMadeYet

@@ -15,9 +15,8 @@ from dataclasses import asdict, dataclass, replace
 from pydantic import TypeAdapter
 
 from ensign.builders.build_stage import StageResult
-from ensign.builders.order import to_do
 from ensign.builders.stage_facts import StageEntry, cached_stage
-from ensign.builders.stages import Stage
+from ensign.builders.stages import Stage, to_do
 from ensign.host.cache import Cache, key_of
 from ensign.model.expectation import Basis, Work
 from ensign.sources.size import SourceSize

@@ -21,10 +21,10 @@ from ensign.builders.sandboxes import Sandbox, choose_sandboxes
 from ensign.host.files import file_sha256, is_file, storage_errors
 from ensign.host.foreign_files import hand_over
 from ensign.host.processes import Outcome, ProcessRequest, read_tail
-from ensign.model.build_events import BuildEvent, OnEvent, ignore
+from ensign.model.builds import BuildEvent, OnEvent, ignore
 from ensign.model.errors import CommandFailed, InputError
 from ensign.model.quoting import quoted
-from ensign.model.study_inputs import InputFile
+from ensign.model.study_source import InputFile
 from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.sources.archive import fetch_file
 from ensign.sources.downloads import Fetcher, FetchLimits

@@ -2,24 +2,247 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
 
 from ensign.builders import layouts
-from ensign.builders.archive_members import (
-    RUST_STANDARD,
-    BuildArchive,
-    NamedMembers,
-    Pulled,
-    foreign_archives,
-    pulled,
-    written_members,
-)
 from ensign.builders.layouts import LinkCommand
-from ensign.builders.relink_context import CannotError, RelinkContext, repeat
-from ensign.proof.link import MAP, read_map
+from ensign.host.foreign_files import HostileFileError, read_foreign
+from ensign.host.processes import Outcome
+from ensign.model.calls import AskedCall, Call
+from ensign.proof.archives import contents, is_archive
+from ensign.proof.bounded_elf import DamagedFile, damage_told
+from ensign.proof.link import MAP, TreePlace, path_of, read_map
+from ensign.proof.link_line import files_in_map, members_in_map
 from ensign.proof.loaded_bytes import Artifact, read_artifact
+from ensign.proof.origins import is_runtime
+
+
+@dataclass(frozen=True, slots=True)
+class RelinkContext:
+    """Where relinks are made, of files at these paths in the tree of `place`, the program first.
+
+    `run` runs one command in the sandbox, for so many nanoseconds at most where it is told a
+    number; `scratch` is a folder of the sandbox's own, as a pair: its path here, and as commands in
+    the sandbox see it. `path` has programs as the build finds them without the recorder, whose
+    folder is `recorder`; `parse` reads a command line as it does.
+    """
+
+    run: Callable[[tuple[str, ...], int | None], Outcome]
+    calls: Sequence[Call]
+    place: TreePlace
+    scratch: tuple[Path, str]
+    files: tuple[str, ...]
+    path: str = ""
+    recorder: str = ""
+    parse: Callable[[AskedCall], Call] | None = None
+
+    def of(self, number: int) -> RelinkContext:
+        """The context of one of the files, with a scratch folder of its own."""
+        here, seen = self.scratch[0] / str(number), f"{self.scratch[1]}/{number}"
+        here.mkdir(parents=True)
+        return replace(self, scratch=(here, seen), files=(self.files[number],))
+
+
+class CannotError(Exception):
+    """What cannot be relinked; the text says why."""
+
+
+class EndlessError(Exception):
+    """A link that did not end in its time."""
+
+
+def repeat(
+    context: RelinkContext, link: LinkCommand, argv: tuple[str, ...], limit_ns: int | None = None
+) -> None:
+    """Run a command in the folder of the link. CannotError, EndlessError."""
+    outcome = context.run(("env", "-C", link.cwd, *argv), limit_ns)
+    if limit_ns is not None and outcome.reason == "deadline":
+        raise EndlessError
+    if not outcome.ok:
+        raise CannotError(f"its link, repeated, {outcome.describe()}")
+
+
+LINK_ARGS = "link-args"
+_LONGEST_BYTES = 1 << 24
+_ASSIGNED = re.compile(r"[A-Z_]+=.*", re.DOTALL)
+_USED = re.compile(r"# env-dep:(\w+)=(.*)")
+_EMIT = re.compile(r"--emit=.*")
+
+
+def objects_kept(call: Call, folder: str) -> tuple[str, ...]:
+    """The same call, which leaves objects in `folder`, and the linker's words in its `LINK_ARGS`.
+
+    The program there has the name `program`.
+    """
+    words = list(call.ran[1:])
+    split = {at for at, pair in enumerate(pairwise(words)) if pair[0] == "--emit"}
+    kept = [
+        word
+        for at, word in enumerate(words)
+        if at not in split and at - 1 not in split and not _EMIT.fullmatch(word)
+    ]
+    keep = ("-Csave-temps", f"--print=link-args={folder}/{LINK_ARGS}", "-o", f"{folder}/program")
+    return (call.program, *kept, "--emit=link", *keep)
+
+
+def used_variables(call: Call, place: TreePlace) -> tuple[str, ...]:
+    """What Cargo set for the crate, and what it read (`env!`), by rustc's own list."""
+    found = dict(each.split("=", 1) for each in call.variables)
+    for output in call.outputs:
+        try:
+            path = place.find(f"{output.path}.d", call.cwd)
+            text = read_foreign(path, _LONGEST_BYTES).decode(errors="replace")
+        except HostileFileError:
+            continue
+        found.update((name, _unescaped(value)) for name, value in _USED.findall(text))
+    return tuple(f"{name}={value}" for name, value in found.items())
+
+
+def linker_words(text: str, recorder: str) -> tuple[str, ...]:
+    """The linker's call, of rustc's text. One behind the recorder is called by its own name."""
+    words = shlex.split(text)
+    while words and _ASSIGNED.fullmatch(words[0]):
+        del words[0]
+    if words and recorder and words[0].startswith(f"{recorder}/"):
+        words[0] = PurePosixPath(words[0]).name
+    return tuple(words)
+
+
+def read_linker_words(folder: Path, recorder: str) -> tuple[str, ...]:
+    """What the repeated call left of it; nothing where it left nothing readable."""
+    try:
+        text = read_foreign(folder / LINK_ARGS, _LONGEST_BYTES).decode()
+        return linker_words(text, recorder)
+    except (HostileFileError, ValueError):
+        return ()
+
+
+def _unescaped(value: str) -> str:
+    return value.replace("\\n", "\n").replace("\\r", "\r").replace("\\\\", "\\")
+
+
+RUST_STANDARD = "Rust's standard library"
+Pulled = Mapping[tuple[Path, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildArchive:
+    """An archive of the build, by the word that names it in the link; `whole`: with all members."""
+
+    word: str
+    path: Path
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NamedMembers:
+    """Members of an archive as files: their paths as the link sees them, in its order.
+
+    `taken` are the same as the map had them. There are none where `left` says why.
+    """
+
+    archive: BuildArchive
+    names: tuple[str, ...] = ()
+    taken: frozenset[tuple[Path, str]] = frozenset()
+    left: str = ""
+
+
+def build_archives(call: Call, place: TreePlace) -> tuple[BuildArchive, ...]:
+    """The archives of a link that the build made; each once."""
+    found: dict[str, BuildArchive] = {}
+    for word in call.line.inputs:
+        archive = word.is_library or word.text.endswith(".rlib")
+        if not archive or word.text not in call.ran:
+            continue
+        try:
+            with damage_told():
+                path = path_of(word, call, place).resolve()
+                own = path.is_relative_to(place.tree.resolve()) and is_archive(path)
+        except DamagedFile:
+            continue
+        if own:
+            found.setdefault(word.text, BuildArchive(word.text, path, word.whole))
+    return tuple(found.values())
+
+
+def pulled(text: str, cwd: str, place: TreePlace) -> Pulled:
+    """The members that a link took, by its map, in its order: archives as they are called here.
+
+    A map may name members of thin archives as files: these have an empty name of a member.
+    """
+    members = ((place.find(path, cwd).resolve(), name) for path, name in members_in_map(text))
+    files = (place.find(name, cwd).resolve() for name in files_in_map(text))
+    tree = place.tree.resolve()
+    own = ((path, "") for path in files if path.is_relative_to(tree))
+    return dict.fromkeys((*members, *own))
+
+
+def is_rust_standard(path: Path) -> bool:
+    """Whether an archive is of Rust's standard library."""
+    return "rustlib" in path.parts
+
+
+def foreign_archives(found: Pulled, place: TreePlace) -> tuple[str, ...]:
+    """Archives that the build did not make, and from which members were taken; no runtimes."""
+    tree = place.tree.resolve()
+    paths = (path for path, member in found if member and not path.is_relative_to(tree))
+    names = (RUST_STANDARD if is_rust_standard(path) else str(path) for path in paths)
+    return tuple(name for name in dict.fromkeys(names) if not is_runtime(name))
+
+
+def written_members(
+    archives: Sequence[BuildArchive], found: Pulled, folders: tuple[Path, str]
+) -> tuple[NamedMembers, ...]:
+    """The members that the link took, each in a file below the first folder.
+
+    The second is what the link calls that folder.
+    """
+    here, seen = folders
+    return tuple(
+        _written(archive, found, (here / str(number), f"{seen}/{number}"))
+        for number, archive in enumerate(archives)
+    )
+
+
+def _written(archive: BuildArchive, found: Pulled, folders: tuple[Path, str]) -> NamedMembers:
+    here, seen = folders
+    made: list[tuple[tuple[Path, str], str]] = []
+    try:
+        counted = Counter(name for name, _ in contents(archive.path))
+        for number, (name, content) in enumerate(contents(archive.path)):
+            key = _key(archive, name, found)
+            if key is None:
+                continue
+            if counted[name] > 1 and not archive.whole:
+                return NamedMembers(archive, left=f"it has several members called {name}")
+            file = PurePosixPath(str(number)) / (PurePosixPath(name).name or "member.o")
+            (here / file).parent.mkdir(parents=True)
+            (here / file).write_bytes(content)
+            made.append((key, f"{seen}/{file}"))
+    except DamagedFile as error:
+        return NamedMembers(archive, left=str(error))
+    if not archive.whole:
+        places = {key: at for at, key in enumerate(found)}
+        made.sort(key=lambda each: places[each[0]])
+    taken = frozenset(key for key, _ in made)
+    return NamedMembers(archive, tuple(name for _, name in made), taken)
+
+
+def _key(archive: BuildArchive, name: str, found: Pulled) -> tuple[Path, str] | None:
+    """What the map calls a member; None where the link did not take it."""
+    own, beside = (archive.path, name), ((archive.path.parent / name).resolve(), "")
+    if own in found:
+        return own
+    if beside in found:
+        return beside
+    return own if archive.whole else None
+
 
 _KEPT = "members of {} keep their {}: {}"
 _OTHERWISE = "named as objects, they give a different program"

@@ -18,7 +18,7 @@ from ensign.builders.revisions import SourceTrees
 from ensign.builders.sandboxes import Sandbox
 from ensign.builders.stage_runs import Run
 from ensign.builders.stages import Stage
-from ensign.builders.systems.targets import Target
+from ensign.builders.systems.build_system import Target
 from ensign.builders.toolchains_here import find_toolchains
 from ensign.host.tree_walk import passed_over, walk
 from ensign.proof.loaded_bytes import read_dynamic

@@ -12,8 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ensign.builders.recorder import call_of
 from ensign.host.files import write_atomically
-from ensign.host.json_text import read_json
-from ensign.host.regular_file import open_sized, read_regular
+from ensign.host.regular_file import open_sized, read_json, read_regular
 from ensign.model.calls import Call
 from ensign.model.errors import InputError
 

@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 
 from ensign.host.confined_view import rustup_home
 from ensign.host.files import write_atomically
-from ensign.host.json_text import read_json
-from ensign.meter.command_lines import command_line
+from ensign.host.regular_file import read_json
+from ensign.meter.questions import command_line
 from ensign.model.calls import Call, LinkInput, Output
 from ensign.model.errors import InputError
 from ensign.toolchains.find import Toolchain

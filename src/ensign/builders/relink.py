@@ -6,17 +6,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ensign.builders import layouts, rust_link
-from ensign.builders.archive_members import Pulled, build_archives, is_rust_standard
+from ensign.builders import layouts
 from ensign.builders.layouts import LinkCommand, Relinks
 from ensign.builders.link_members import (
+    CannotError,
+    EndlessError,
     Named,
+    Pulled,
+    RelinkContext,
+    build_archives,
+    is_rust_standard,
     linked,
+    objects_kept,
     pulled_again,
+    read_linker_words,
+    repeat,
     same_program,
+    used_variables,
     with_named_members,
 )
-from ensign.builders.relink_context import CannotError, EndlessError, RelinkContext, repeat
 from ensign.builders.section_padding import write_padded_copies
 from ensign.host.cache import key_of
 from ensign.host.files import file_sha256, remove_tree
@@ -193,10 +201,10 @@ def _linker_of_rust(call: Call, context: RelinkContext) -> tuple[Call, RelinkCon
         return context.run(("env", f"PATH={context.path}", *argv), limit_ns)
 
     past = replace(context, run=run)
-    variables = rust_link.used_variables(call, context.place)
-    again = (*("env", "-C", call.cwd), *variables, *rust_link.objects_kept(call, seen))
+    variables = used_variables(call, context.place)
+    again = (*("env", "-C", call.cwd), *variables, *objects_kept(call, seen))
     outcome = past.run(again, None)
-    words = rust_link.read_linker_words(here, context.recorder)
+    words = read_linker_words(here, context.recorder)
     if not outcome.ok or not words or context.parse is None:
         raise CannotError(f"the call of rustc that linked it, repeated, {outcome.describe()}")
     return context.parse(AskedCall("cc", words, call.cwd)), past

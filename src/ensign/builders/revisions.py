@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ensign.builders.request import BuildPorts, BuildRequest
-from ensign.model.build_events import BuildEvent, OnEvent
+from ensign.model.builds import BuildEvent, OnEvent
 from ensign.model.finding_kinds.builds import EMPTY_SUBMODULES, SAME_COMMIT
 from ensign.model.findings import Finding
 from ensign.model.quoting import shortened
 from ensign.model.variants import Variant
-from ensign.sources.git import EMPTY_SUBMODULES as EMPTY
+from ensign.sources.checkouts import EMPTY_SUBMODULES as EMPTY
 from ensign.sources.obtain import Lock, SourcePorts, SourceTree, obtain_revisions
 
 _LONGEST = 200

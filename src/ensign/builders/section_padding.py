@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ensign.proof.archives import with_changed_members
 from ensign.proof.bounded_elf import DamagedFile, elf_of
-from ensign.proof.object_sections import ObjectSection, object_sections
+from ensign.proof.order_dependence import ObjectSection, object_sections
 
 _COPIES, _MOST_BYTES = 7, 2**28
 _STEP_BYTES, _MOST_STEPS = 16, 15

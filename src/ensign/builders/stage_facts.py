@@ -13,8 +13,7 @@ from ensign.builders.relink import Relinked
 from ensign.builders.stages import Stage
 from ensign.host.cache import Cache
 from ensign.host.entry import Entry, Facts
-from ensign.model.built_files import MadeLibrary
-from ensign.model.profile_coverage import ProfileCoverage
+from ensign.model.builds import MadeLibrary, ProfileCoverage
 from ensign.proof.facts import Proof
 from ensign.proof.loaded_bytes import Artifact
 

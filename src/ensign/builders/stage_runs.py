@@ -10,8 +10,16 @@ from pathlib import Path, PurePath
 from ensign.builders.build_context import Runner
 from ensign.builders.collect_artifacts import Taken
 from ensign.builders.commands import Commands, called, with_folders
-from ensign.builders.profile_files import left_something, merged_coverage, taken_branches
-from ensign.builders.profiles import COUNTS, PROFILE, WORKLOAD, TrainingSteps, of_file
+from ensign.builders.profiles import (
+    COUNTS,
+    PROFILE,
+    WORKLOAD,
+    TrainingSteps,
+    left_something,
+    merged_coverage,
+    of_file,
+    taken_branches,
+)
 from ensign.builders.recorder import CALLS, read_calls
 from ensign.builders.stage_facts import ProfileFacts, StageEntry
 from ensign.builders.stages import Stage

@@ -15,7 +15,7 @@ from ensign.builders.plan import variant_flags
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.sandbox_mounts import confinement_of
 from ensign.host.cache import Cache, key_of
-from ensign.meter.processor import read_processor
+from ensign.meter.questions import read_processor
 from ensign.model.errors import InputError
 from ensign.model.study import Study
 from ensign.model.study_environment import environment_of

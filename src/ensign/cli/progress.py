@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 from ensign.cli.output import rewrite, write
-from ensign.model.build_events import BuildEvent
+from ensign.model.builds import BuildEvent
 from ensign.model.comparisons import Comparison
 from ensign.model.findings import Finding
 from ensign.model.quoting import visible

@@ -18,7 +18,7 @@ def schema(
 ) -> None:
     """Print the JSON Schema of a study file, or of the results as JSON."""
     if results:
-        from ensign.report.results_schema import results_schema_text  # noqa: PLC0415
+        from ensign.report.formats import results_schema_text  # noqa: PLC0415
 
         say(results_schema_text())
         return

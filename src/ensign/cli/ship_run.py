@@ -13,8 +13,7 @@ from ensign.experiment.study.prepare import open_cache, open_study
 from ensign.experiment.study.run import folder_of, stored_result
 from ensign.model.shipment import ShippedFile
 from ensign.report.as_pull_request import pull_request
-from ensign.tools.hosts import read_host
-from ensign.tools.ship import PAGE, Demands, check_folder, chosen, write_folder
+from ensign.tools.ship import PAGE, Demands, check_folder, chosen, read_host, write_folder
 from ensign.tools.ship import ship as ship_study
 
 _NO_EFFECT = 1

@@ -25,8 +25,8 @@ from ensign.model.results import Result
 from ensign.model.units import format_size, parse_duration_ns
 from ensign.report import as_difference, as_html, as_plan
 from ensign.tools import bundles
+from ensign.tools.bundles import keep_figures
 from ensign.tools.diff_studies import differences
-from ensign.tools.verify import keep_figures
 
 _DIFFERS = 1
 

@@ -30,7 +30,7 @@ from ensign.host.root_directory import METER_INSIDE, ROOT_PATH
 from ensign.host.temporary import TEMPORARY_NAME, temporary_folder
 from ensign.meter.client import AsItIs, Json, Placed, Surroundings, find_meter
 from ensign.model.errors import InputError
-from ensign.model.study_sandbox import SandboxSection
+from ensign.model.study_build import SandboxSection
 from ensign.model.units import parse_size_bytes
 
 WORK = "/tmp/work"  # noqa: S108  # of the sandbox alone

@@ -28,7 +28,7 @@ from ensign.model.findings import Finding
 from ensign.model.study_environment import HOST, Environment
 from ensign.model.validation import first_error
 from ensign.proof.identity import read_identity
-from ensign.sources.apt import parse_deb822
+from ensign.sources.debian import parse_deb822
 from ensign.sources.environments import EnvironmentPorts, obtain_environment
 
 UNKNOWN = "unknown"

@@ -27,12 +27,11 @@ from ensign.model.results import LatencyComparison, Result, SuiteComparison, Wor
 from ensign.model.trials import TWIN, Metric, Mode, Trial
 from ensign.stats.bands import ABOUT_EQUAL, band_edges, variant_bands
 from ensign.stats.both_metrics import beside, time_shares
-from ensign.stats.disturbed import taken_findings
+from ensign.stats.disturbed import noisiest_findings, taken_findings
 from ensign.stats.holm import significant_workloads
 from ensign.stats.latency import PERCENTILES, latency_costs, timed_workloads
 from ensign.stats.layouts import by_relink
 from ensign.stats.named_scores import judged_tests
-from ensign.stats.noisiest import noisiest_findings
 from ensign.stats.pair import Rule
 from ensign.stats.readings import reading_findings
 from ensign.stats.rounds import RoundCosts, round_costs, round_findings

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from statistics import median
 
-from ensign.experiment.metric_and_mode import behaviour_findings
+from ensign.experiment.metric_and_mode import Behaviour, behaviour_findings, behaviour_of
 from ensign.host.signals import restore_signal_handlers
 from ensign.meter.client import Meter
 from ensign.meter.racing import observe_once, run_once
 from ensign.meter.records import OutcomeLine
 from ensign.meter.requests import ProcessSpec
-from ensign.model.behaviour import Behaviour, behaviour_of
 from ensign.model.errors import CommandFailed, EnsignError, Interrupted
 from ensign.model.finding_kinds.race import MOSTLY_SYSTEM
 from ensign.model.findings import Finding

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ensign.host.json_text import read_json
+from ensign.host.regular_file import read_json
 from ensign.meter.requests import Report
 from ensign.model.errors import CommandFailed
 from ensign.model.quoting import quoted

@@ -11,12 +11,11 @@ from statistics import fmean, stdev
 
 from ensign.experiment.exclusions import failing_runs
 from ensign.model.builds import BuildFacts
-from ensign.model.executed_files import WhatRan
+from ensign.model.experiment import Precision
 from ensign.model.findings import Finding
-from ensign.model.precision import Precision
 from ensign.model.quoting import quoted
 from ensign.model.results import MachineFacts, Result, Spread, Stopped, VariantFacts
-from ensign.model.traced_execution import MappedFile
+from ensign.model.traced_execution import MappedFile, WhatRan
 from ensign.model.trials import TWIN, Mode, Trial, VariantFailure
 from ensign.stats.rounds import RoundCosts
 from ensign.stats.trials import mean_cost_ns

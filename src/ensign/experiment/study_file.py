@@ -12,7 +12,7 @@ import tree_sitter_toml
 from tree_sitter import Language, Node, Parser
 
 from ensign.builders.systems.registry import system_problems, with_recipe_of_system
-from ensign.host.text import read_text
+from ensign.host.regular_file import read_text
 from ensign.model.errors import InputError, StudyError
 from ensign.model.quoting import shortened
 from ensign.model.study import Study

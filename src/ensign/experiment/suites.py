@@ -7,17 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from ensign.experiment.ports import Ports
-from ensign.host.archive_errors import archive_errors
 from ensign.host.cache import Cache
-from ensign.host.json_text import read_json
-from ensign.host.regular_file import open_sized
-from ensign.host.text import read_text
+from ensign.host.regular_file import archive_errors, open_sized, read_json, read_text
 from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.model.study import Study
 from ensign.model.study_suite import Suite
+from ensign.sources.archive import fetch_wheel
 from ensign.sources.downloads import Fetcher
-from ensign.sources.wheel import fetch_wheel
 from ensign.workloads.plugin import PublishedSuite, SourceFile, SuiteList
 from ensign.workloads.project_tests import project_tests, with_placeholders, workload_tables
 from ensign.workloads.registry import suite_named, suite_of_kind

@@ -26,7 +26,19 @@ from typing import Any, Self, TypeVar, overload
 import platformdirs
 
 from ensign.host.clock import Clock, SystemClock
-from ensign.host.entry import OWN_FILES, USED, Entry, Facts, finish, read_meta, size_of
+from ensign.host.entry import (
+    OWN_FILES,
+    USED,
+    Contents,
+    Entry,
+    Facts,
+    Quarantine,
+    contents_of,
+    difference,
+    finish,
+    read_meta,
+    size_of,
+)
 from ensign.host.files import (
     DISK_FULL,
     locked,
@@ -36,8 +48,6 @@ from ensign.host.files import (
     try_lock,
     write_atomically,
 )
-from ensign.host.quarantine import Quarantine
-from ensign.host.seal import Contents, contents_of, difference
 from ensign.host.signals import signals_deferred
 from ensign.model.errors import InputError, StorageFailed
 from ensign.model.quoting import visible

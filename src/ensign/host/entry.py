@@ -2,17 +2,126 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Mapping
+import secrets
+import stat
+import threading
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from ensign.host.files import tree_size_bytes, write_atomically
-from ensign.host.json_text import read_json
-from ensign.host.regular_file import read_regular
-from ensign.host.seal import Contents, contents_of, make_read_only, seal_of
+from ensign.host.files import (
+    file_sha256,
+    remove_tree,
+    storage_errors,
+    tree_entries,
+    tree_sha256,
+    tree_size_bytes,
+    write_atomically,
+)
+from ensign.host.regular_file import read_json, read_regular
 from ensign.model.errors import CommandFailed
+
+Contents = Mapping[str, str]
+
+_WRITE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+
+
+def contents_of(folder: Path, without: Collection[str]) -> dict[str, str]:
+    """SHA-256 of each file and tree directly in a folder, by name."""
+    return {
+        path.name: _sha256(path) for path in sorted(folder.iterdir()) if path.name not in without
+    }
+
+
+def _sha256(path: Path) -> str:
+    status = path.lstat()
+    if stat.S_ISDIR(status.st_mode):
+        return tree_sha256(path)
+    # A link in the place of a file is another file, wherever it leads.
+    return file_sha256(path) if stat.S_ISREG(status.st_mode) else "neither file nor folder"
+
+
+def seal_of(said: Mapping[str, object]) -> str:
+    """SHA-256 of what is recorded of an entry, its contents among it."""
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def difference(folder: Path, expected: Contents, found: Contents) -> str:
+    """The first of what differs, in words; empty where nothing does."""
+    for name in sorted({*expected, *found}):
+        if name not in found:
+            return f"'{name}' is missing"
+        if name not in expected:
+            return f"'{name}' was added"
+        if expected[name] != found[name]:
+            return f"'{name}' was changed{_last_written(folder, name)}"
+    return ""
+
+
+def _last_written(folder: Path, name: str) -> str:
+    """The likeliest culprit of a tree: a hint, since a hash of a tree does not say which file."""
+    if not (folder / name).is_dir():
+        return ""
+    files = [each for each in tree_entries(folder / name) if not each[1].is_dir()]
+    newest = max(files, key=lambda each: each[1].lstat().st_ctime_ns, default=None)
+    return "" if newest is None else f" (last written: '{newest[0]}')"
+
+
+def make_read_only(folder: Path, without: Collection[str]) -> None:
+    """Take the right to write from all below a folder; the folder itself can still be moved."""
+    for path in sorted(folder.iterdir()):
+        if path.name in without:
+            continue
+        below = [each for _, each in tree_entries(path)] if _is_folder(path) else []
+        for each in (*reversed(below), path):
+            mode = each.lstat().st_mode
+            if not stat.S_ISLNK(mode) and mode & _WRITE:
+                each.chmod(stat.S_IMODE(mode) & ~_WRITE)
+
+
+def _is_folder(path: Path) -> bool:
+    return stat.S_ISDIR(path.lstat().st_mode)
+
+
+_MOST = 8
+_NAME_CHARACTERS = 40
+
+
+class Quarantine:
+    """Keeps the last few of them for whoever wants to know what happened, and says so once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._said: list[str] = []
+        self._lock = threading.Lock()
+
+    def take(self, entry: Path, what: str) -> None:
+        """Move an entry in, `what` says why; the oldest ones are removed. StorageFailed."""
+        name = entry.name[:_NAME_CHARACTERS]
+        target = self._folder / f"{name}-{secrets.token_hex(4)}"
+        with storage_errors(self._folder):
+            self._folder.mkdir(exist_ok=True)
+            with suppress(FileNotFoundError):  # another ensign was first
+                entry.rename(target)
+            kept = sorted(self._folder.iterdir(), key=lambda each: each.lstat().st_ctime_ns)
+            for old in kept[:-_MOST]:
+                remove_tree(old)
+        with self._lock:
+            self._said.append(
+                f"{name} in the cache was not what was put there: {what}; it is made again, and "
+                f"what was there is now {target}"
+            )
+
+    def said(self) -> tuple[str, ...]:
+        """What was taken since this was asked last, in sentences."""
+        with self._lock:
+            said, self._said = tuple(self._said), []
+        return said
+
 
 Facts = Mapping[str, object]
 F = TypeVar("F")

@@ -11,9 +11,8 @@ from ensign.host.disk_watch import DiskWatch
 from ensign.host.processes import Outcome, ProcessRequest, Reason, read_tail
 from ensign.host.signals import signals_deferred
 from ensign.meter.client import Json, StoppableMeter
-from ensign.meter.documents import exec_json
 from ensign.meter.records import ended_of
-from ensign.meter.requests import ExecRequest, ProcessSpec
+from ensign.meter.requests import ExecRequest, ProcessSpec, exec_json
 from ensign.model.errors import CommandFailed, InternalError, Interrupted
 
 _NOT_STARTED = ("not-found", "not-executable")

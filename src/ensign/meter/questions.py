@@ -4,15 +4,105 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter, ValidationError
 
-from ensign.host.bounded_run import Bounded, run_bounded
-from ensign.meter.exit_errors import ended_early
+from ensign.host.machine import Processor, processor_of, read_cpuinfo
+from ensign.host.programs import Bounded, run_bounded
+from ensign.meter.client import ended_early, find_meter
+from ensign.model.calls import AskedCall, Call, CommandLine, Output
 from ensign.model.errors import DeadlineMet, InternalError
+
+_WITHIN = Bounded(deadline_s=10.0, most_bytes=1 << 20)
+
+
+@dataclass(frozen=True, slots=True)
+class MeterAbilities:
+    """`freezer` is `cgroup` or `signal`, `obstacle` why there are no control groups (or empty).
+
+    `counters` are the names that can be counted; `version` is the meter's.
+    """
+
+    version: str
+    freezer: str
+    obstacle: str
+    counters: tuple[str, ...]
+
+
+class ProbeLine(BaseModel):
+    """The meter's own words."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    meter: str
+    freezer: str
+    obstacle: str | None = None
+    counters: tuple[str, ...] = ()
+
+
+def read_abilities(executable: Path) -> MeterAbilities:
+    """Ask the meter. Errors as those of `said_by`."""
+    return parse_abilities(said_by(executable, "probe"))
+
+
+def said_by(executable: Path, verb: str) -> str:
+    """What the meter says of this machine. InternalError where it does not answer.
+
+    CommandFailed where it is killed or does not end, OSError where the system refuses to start it.
+    """
+    said = run_bounded((str(executable), verb), os.environ, _WITHIN, with_errors=False)
+    if said.was_ended:
+        raise DeadlineMet(f"{said.problem}; run it again")
+    if said.problem:
+        raise InternalError(f"{executable} {verb}: {said.problem}")
+    if said.status is not None and said.status < 0:
+        raise ended_early(said.status)
+    return said.text
+
+
+def parse_abilities(text: str) -> MeterAbilities:
+    """The one JSON line of `ensign-meter probe`. InternalError where it is none. Pure."""
+    try:
+        line = ProbeLine.model_validate_json(text)
+    except ValidationError:
+        raise InternalError(f"'ensign-meter probe' said {text[:80]!r}; run 'make setup'") from None
+    return MeterAbilities(line.meter, line.freezer, line.obstacle or "", line.counters)
+
+
+class ProcessorLine(BaseModel):
+    """The meter's own words."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    registers: Mapping[str, NonNegativeInt]
+
+
+def read_processor() -> Processor:
+    """This one; where there is no meter, by what Linux shows alone. Errors as `said_by`."""
+    registers: Mapping[str, int] = {}
+    with suppress(InternalError):
+        registers = read_registers(find_meter())
+    return processor_of(read_cpuinfo(), registers)
+
+
+def read_registers(executable: Path) -> Mapping[str, int]:
+    """Its registers of `cpuid` that show features; none but on x86-64."""
+    return parse_registers(said_by(executable, "processor"))
+
+
+def parse_registers(text: str) -> Mapping[str, int]:
+    """The one JSON line of `ensign-meter processor`. InternalError where it is none. Pure."""
+    try:
+        return ProcessorLine.model_validate_json(text).registers
+    except ValidationError:
+        said = f"'ensign-meter processor' said {text[:80]!r}"
+        raise InternalError(f"{said}; run 'make setup'") from None
+
 
 _BOUNDS = Bounded(deadline_s=60.0, most_bytes=1 << 30)
 
@@ -45,3 +135,46 @@ def ask(
         why = said.problem or f"status {said.status}"
         raise InternalError(f"{executable} {about} did not answer ({why}); run 'make setup'")
     return answers
+
+
+_LINE = TypeAdapter(CommandLine)
+_NO_LINE = CommandLine()
+
+
+class _Parsed(BaseModel):
+    line: CommandLine | None
+    outputs: tuple[str, ...]
+
+
+def command_line(said: object) -> CommandLine:
+    """The line of a recorded call; one that says nothing where it has none. ValueError."""
+    return _NO_LINE if said is None else _LINE.validate_python(said)
+
+
+def calls_of(executable: Path, asked: Iterable[AskedCall]) -> tuple[Call, ...]:
+    """Calls as if they had been recorded when they succeeded, without hashes of what they wrote.
+
+    InternalError where the meter does not answer.
+    """
+    every = tuple(asked)
+    questions = [{"tool": each.tool, "arguments": each.argv[1:]} for each in every]
+    answers = ask(executable, "parse", questions, _Parsed)
+    return tuple(map(_call, every, answers))
+
+
+def _call(asked: AskedCall, answer: _Parsed) -> Call:
+    # What archivers write is known by what is in it, which nobody saw here.
+    names: Sequence[str] = () if answer.line is None else answer.outputs
+    paths = (os.path.normpath(str(PurePosixPath(asked.cwd) / name)) for name in names)
+    return Call(
+        tool=asked.tool,
+        program=asked.argv[0],
+        argv=asked.argv,
+        ran=asked.argv,
+        cwd=asked.cwd,
+        started_unix_ns=0,
+        wall_ns=0,
+        exit=0,
+        outputs=tuple(Output(path, "", 0) for path in paths),
+        line=answer.line or _NO_LINE,
+    )

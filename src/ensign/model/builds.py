@@ -2,11 +2,113 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
-from ensign.model.built_files import BuiltFile, identity
-from ensign.model.profile_coverage import ProfileCoverage
+EventKind = Literal["started", "finished", "cached", "failed", "replaced"]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildEvent:
+    """A stage, or the source, started, finished, was found in the cache or failed.
+
+    Or something in the cache was not what was put there, and is made again.
+
+    `label` is the variant's name, or says what it is. `expected_s` is what earlier builds took,
+    or a default; `elapsed_s` the time it took, 0 at the start; `text` says why it failed.
+    """
+
+    kind: EventKind
+    label: str
+    elapsed_s: float
+    expected_s: float
+    text: str = ""
+
+
+OnEvent = Callable[[BuildEvent], None]
+
+
+def ignore(event: BuildEvent) -> None:
+    """Show nothing."""
+    del event
+
+
+Kind = Literal["program", "library", "data", "object"]
+
+LOADED = ("program", "library")
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltFile:
+    """One file; `path` is relative to the source folder.
+
+    A `program` or `library` is an ELF file that can be loaded: `sha256` hashes what of it is, and
+    `text_bytes` is its code. `data` is hashed whole; an `object` (archives, too) only ever gets
+    linked, so it does not count.
+    """
+
+    path: str
+    kind: Kind
+    size_bytes: int
+    text_bytes: int
+    sha256: str
+    soname: str = ""
+
+    @property
+    def loaded(self) -> bool:
+        """Whether a loader may map it."""
+        return self.kind in LOADED
+
+    @property
+    def names(self) -> frozenset[str]:
+        """By which a loader may be asked for it."""
+        return frozenset((self.path.rpartition("/")[2], self.soname)) - {""}
+
+
+@dataclass(frozen=True, slots=True)
+class MadeLibrary:
+    """A shared library that a build made, whether it is kept or not."""
+
+    path: str
+    soname: str = ""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """By which a loader may be asked for it."""
+        return frozenset((self.path.rpartition("/")[2], self.soname)) - {""}
+
+
+def identity(files: Sequence[BuiltFile], program_sha256: str) -> str:
+    """One hash for all files that count: that of the program where it is the only one."""
+    counted = sorted((each.path, each.sha256) for each in files if each.kind != "object")
+    if len(counted) <= 1:
+        return program_sha256
+    return hashlib.sha256(json.dumps(counted).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileCoverage:
+    """Of a program's `functions` so many were `profiled`, for the compiler (PGO) or for BOLT.
+
+    None where that is not known: not every compiler says it.
+    """
+
+    used_by: Literal["PGO", "BOLT"]
+    functions: int | None = None
+    profiled: int | None = None
+
+    @property
+    def said(self) -> str:
+        """As a sentence."""
+        if self.functions is None or self.profiled is None:
+            return f"{self.used_by}: share of functions with a profile is unknown"
+        share = self.profiled / self.functions if self.functions else 0.0
+        counts = f"{self.profiled} of {self.functions}"
+        return f"{self.used_by}: {counts} functions profiled ({share:.0%})"
 
 
 class BuildStatus(StrEnum):

@@ -8,6 +8,17 @@ from ensign.model.trials import Metric
 
 
 @dataclass(frozen=True, slots=True)
+class Precision:
+    """Half-widths of intervals of log ratios (0.01 is about 1 %).
+
+    `suite` is that of a geometric mean over all workloads, `workload` the median over workloads.
+    """
+
+    suite: float
+    workload: float
+
+
+@dataclass(frozen=True, slots=True)
 class Experiment:
     """Variants on workloads, in rounds.
 

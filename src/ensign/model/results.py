@@ -9,12 +9,10 @@ from statistics import median
 from typing import Literal
 
 from ensign.model.builds import BuildFacts
-from ensign.model.comparisons import Comparison, Direction, Size
-from ensign.model.effects import NO_EFFECTS, Factorial
-from ensign.model.executed_files import WhatRan
+from ensign.model.comparisons import NO_EFFECTS, Comparison, Direction, Factorial, Size
+from ensign.model.experiment import Precision
 from ensign.model.findings import Finding
-from ensign.model.precision import Precision
-from ensign.model.traced_execution import MappedFile
+from ensign.model.traced_execution import MappedFile, WhatRan
 from ensign.model.trials import Metric, Mode, Trial, VariantFailure
 
 

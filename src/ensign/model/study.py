@@ -10,12 +10,10 @@ from collections.abc import Mapping
 from pydantic import Field, model_validator
 
 from ensign.model.study_axes import NATURAL, AskedLayouts, Axes, Choice, Layouts, Section
-from ensign.model.study_build import Build, CheckSection, Ship
+from ensign.model.study_build import Build, CheckSection, SandboxSection, Ship
 from ensign.model.study_environment import Environment, EnvironmentName
-from ensign.model.study_inputs import InputFile
 from ensign.model.study_race import Cpus, Race
-from ensign.model.study_sandbox import SandboxSection
-from ensign.model.study_source import Source
+from ensign.model.study_source import InputFile, Source
 from ensign.model.study_suite import Suite, Tests
 from ensign.model.study_values import Duration, InputPath, Name
 from ensign.model.study_workload import Server, Workload

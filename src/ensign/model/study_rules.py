@@ -9,8 +9,15 @@ from ensign.model import placeholders
 from ensign.model.study import Study
 from ensign.model.study_build import CheckSection
 from ensign.model.study_environment import HOST
-from ensign.model.study_placeholders import unknown, unknown_in_env, unknown_in_text, uses
-from ensign.model.study_problems import Problem, Where, suggestion
+from ensign.model.study_problems import (
+    Problem,
+    Where,
+    suggestion,
+    unknown,
+    unknown_in_env,
+    unknown_in_text,
+    uses,
+)
 from ensign.model.study_source import DebianSource, GitSource, PathSource
 from ensign.model.study_workload import Server
 from ensign.model.variants import AXES, OWN_COMPILER
@@ -273,7 +280,11 @@ def _check_commands(study: Study, check: CheckSection) -> Iterator[Problem]:
 def _ship(study: Study) -> Iterator[Problem]:
     if study.ship is None:
         return
-    named = (*placeholders.TOOLCHAIN[:-1], *placeholders.FLAGS, *placeholders.DEPENDENCY_FLAGS)
+    named = (
+        *placeholders.TOOLCHAIN[:-1],
+        *placeholders.FLAGS,
+        *placeholders.DEPENDENCY_FLAGS,
+    )
     for index, edit in enumerate(study.ship.edits):
         where = ("ship", "edits", index)
         if edit.create and (edit.line, edit.pattern) != (None, None):

@@ -11,7 +11,6 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from ensign.model.drive import Drive
 from ensign.model.placeholders import names_in, shown
-from ensign.model.score_units import better_by, contradiction
 from ensign.model.study_axes import Section
 from ensign.model.study_values import (
     Argv,
@@ -22,7 +21,7 @@ from ensign.model.study_values import (
     ScoreName,
     Sha256,
 )
-from ensign.model.trials import Better, Score
+from ensign.model.trials import Better, Score, better_by, contradiction
 
 
 class Ready(Section):

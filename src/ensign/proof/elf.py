@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -12,11 +13,93 @@ from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
 from ensign.proof.bounded_elf import BoundedElf, DamagedFile, damage_told, data_of, elf_of
-from ensign.proof.code_places import code_places
 from ensign.proof.compile_units import TopEntry, top_entries
-from ensign.proof.dynamic_tags import dynamic_tags
-from ensign.proof.facts import Binary, Hardening, Unit, UnitKind
-from ensign.proof.symbol_tables import symbols_of
+from ensign.proof.facts import Binary, CodePlaces, Hardening, Unit, UnitKind
+from ensign.proof.identity import Identity, build_id_of, dynamic_tags
+from ensign.proof.symbol_tables import function_places, symbols_of
+from ensign.toolchains.alignment import FUNCTION_BYTES
+
+_FOLDER = Path("/usr/lib/debug")
+_PIECE_BYTES = 1 << 20
+_SHORTEST_ID = 4
+_CHECKSUM_BYTES = 4
+
+
+def find_debug_file(path: Path, identity: Identity, folder: Path = _FOLDER) -> Path | None:
+    """The one that belongs to a program, by its build id, else by the checksum that it names.
+
+    None where it is not here. One of another build is none.
+    """
+    if len(identity.build_id) > _SHORTEST_ID:
+        named = folder / ".build-id" / identity.build_id[:2] / f"{identity.build_id[2:]}.debug"
+        if _is_of(named, identity.build_id):
+            return named
+    link = _link(path)
+    if link is None:
+        return None
+    name, checksum = link
+    real = path.resolve().parent
+    for each in (real / name, real / ".debug" / name, Path(f"{folder}{real}") / name):
+        if each.is_file() and each.resolve() != path.resolve() and _checksum(each) == checksum:
+            return each
+    return None
+
+
+def _is_of(file: Path, build_id: str) -> bool:
+    if not file.is_file():
+        return False
+    try:
+        with elf_of(file) as elf:  # its loader's tables are elsewhere, so no more is read
+            return build_id_of(elf) == build_id
+    except DamagedFile:
+        return False
+
+
+def _link(path: Path) -> tuple[str, int] | None:
+    try:
+        with elf_of(path) as elf:
+            section = elf.get_section_by_name(".gnu_debuglink")
+            if section is None:
+                return None
+            data = data_of(section)
+            little = elf.little_endian
+    except DamagedFile:
+        return None
+    name = data.partition(b"\0")[0].decode(errors="replace")
+    if not name or "/" in name or len(data) < len(name) + 1 + _CHECKSUM_BYTES:
+        return None
+    return name, int.from_bytes(data[-_CHECKSUM_BYTES:], "little" if little else "big")
+
+
+def _checksum(path: Path) -> int:
+    found = 0
+    for piece in _pieces(path):
+        found = zlib.crc32(piece, found)
+    return found
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE_BYTES):
+            yield piece
+
+
+_LEFT_BY_BOLT = ".bolt.org.text"
+
+
+def code_places(elf: BoundedElf) -> CodePlaces:
+    """What they are aligned to. A linker gives a section the largest alignment of its parts."""
+    sections = list(elf.iter_sections())
+    compiled = {at: each for at, each in enumerate(sections) if each.name.startswith(".text")}
+    begins = [address for section, address in function_places(elf) if section in compiled]
+    bolted = any(each.name == _LEFT_BY_BOLT for each in sections)
+    alignments = [] if bolted else [int(each["sh_addralign"]) for each in compiled.values()]
+    return CodePlaces(
+        functions=len(begins),
+        aligned=sum(address % FUNCTION_BYTES == 0 for address in begins),
+        strictest=max(alignments, default=0),
+    )
+
 
 _GNU = re.compile(r"GNU (\S+) (\d+(?:\.\d+)*)(?: \S*prerelease\S*)?\S*")
 _CLANG = re.compile(r"clang version (\d+(?:\.\d+)*)")

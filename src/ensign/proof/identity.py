@@ -4,17 +4,114 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.sections import NoteSection
+from elftools.elf.segments import InterpSegment
 
 from ensign.proof.bounded_elf import BoundedElf, DamagedFile, data_of, elf_of
-from ensign.proof.dynamic_tags import DynamicTags, dynamic_tags
-from ensign.proof.go_build import GoBuild, read_go_build
+from ensign.proof.dwarf_forms import Cursor
 from ensign.proof.loaded_bytes import code_sections
 from ensign.proof.symbol_tables import defined_among, symbols_of
+
+_MAGIC, _HEADER_BYTES, _FLAGS_AT, _INLINE = b"\xff Go buildinf:", 32, 15, 2
+_SENTINEL_BYTES = 16
+_SETTING, _DEPENDENCY = "build\t", "dep\t"
+
+
+@dataclass(frozen=True, slots=True)
+class GoBuild:
+    """`version` is empty where it is written down in another way, as before Go 1.18.
+
+    `settings` are those of the build, as `GOAMD64` and `-pgo`.
+    """
+
+    version: str = ""
+    path: str = ""
+    dependencies: int = 0
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_go_build(elf: BoundedElf) -> GoBuild | None:
+    """Read it; None for programs of others."""
+    section = elf.get_section_by_name(".go.buildinfo")
+    if section is None:
+        return None
+    data = data_of(section)
+    if not data.startswith(_MAGIC) or len(data) <= _HEADER_BYTES:
+        return GoBuild()
+    if not data[_FLAGS_AT] & _INLINE:
+        return GoBuild()
+    cursor = Cursor(data[_HEADER_BYTES:], little=True)
+    try:
+        version = cursor.taken(cursor.unsigned()).decode(errors="replace")
+        module = cursor.taken(cursor.unsigned())[_SENTINEL_BYTES:-_SENTINEL_BYTES]
+    except (IndexError, DamagedFile):
+        return GoBuild()
+    lines = module.decode(errors="replace").splitlines()
+    named = (line.removeprefix(_SETTING).partition("=") for line in lines if _is_setting(line))
+    return GoBuild(
+        version=version.removeprefix("go"),
+        path=next((line[5:] for line in lines if line.startswith("path\t")), ""),
+        dependencies=sum(line.startswith(_DEPENDENCY) for line in lines),
+        settings={key: value for key, _, value in named},
+    )
+
+
+def _is_setting(line: str) -> bool:
+    return line.startswith(_SETTING)
+
+
+_FLAGS_1_PIE = 0x0800_0000
+_TEXTS = {
+    "DT_NEEDED": "needed",
+    "DT_RPATH": "rpath",
+    "DT_RUNPATH": "runpath",
+    "DT_SONAME": "soname",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicTags:
+    """Numbers and texts by the names of their tags; the loader asked for, empty where none is."""
+
+    numbers: dict[str, int]
+    texts: dict[str, list[str]]
+    interpreter: str
+
+    @property
+    def pie(self) -> bool:
+        """Whether it is a program that may lie anywhere, if its type is that of a library.
+
+        A C library asks for a loader, too, and has a name by which others load it.
+        """
+        flagged = bool(self.numbers.get("DT_FLAGS_1", 0) & _FLAGS_1_PIE)
+        return flagged or (bool(self.interpreter) and "DT_SONAME" not in self.texts)
+
+    @property
+    def static(self) -> bool:
+        """Whether nothing else is loaded with it; of a program."""
+        return not self.interpreter and "DT_NEEDED" not in self.texts
+
+
+def dynamic_tags(elf: BoundedElf) -> DynamicTags:
+    """Read them."""
+    numbers: dict[str, int] = {}
+    texts: dict[str, list[str]] = {}
+    for segment in elf.iter_segments("PT_DYNAMIC"):
+        for tag in segment.iter_tags() if isinstance(segment, DynamicSegment) else ():
+            name = str(tag.entry.d_tag)
+            numbers[name] = int(tag.entry.d_val)
+            if name in _TEXTS:
+                texts.setdefault(name, []).append(str(getattr(tag, _TEXTS[name])))
+    interpreter = next(
+        (str(s.get_interp_name()) for s in elf.iter_segments() if isinstance(s, InterpSegment)), ""
+    )
+    return DynamicTags(numbers, texts, interpreter)
+
 
 _MACHINES = {
     "EM_X86_64": "x86-64",

@@ -22,7 +22,16 @@ from ensign.host.foreign_files import HostileFileError, read_foreign
 from ensign.host.processes import Processes
 from ensign.host.regular_file import read_regular
 from ensign.model.calls import Call, LinkWord, is_shared
-from ensign.proof.archives import Member, intermediate, is_archive, read_archive, symbols_of
+from ensign.proof.archives import (
+    LtoSymbols,
+    Member,
+    UnreadError,
+    bitcode_symbols,
+    intermediate,
+    is_archive,
+    read_archive,
+    symbols_of,
+)
 from ensign.proof.bounded_elf import DamagedFile, damage_told, elf_of
 from ensign.proof.elf import exported
 from ensign.proof.facts import LinkFacts, OrderFact
@@ -35,7 +44,6 @@ from ensign.proof.link_line import (
     used_by_map,
     used_by_symbols,
 )
-from ensign.proof.lto_symbols import LtoSymbols, UnreadError, bitcode_symbols
 
 _IN_SCRIPT = re.compile(r"/\S+\.so[.\d]*")
 _LONGEST_SCRIPT_BYTES = 10_000

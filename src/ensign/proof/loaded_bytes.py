@@ -14,7 +14,7 @@ from elftools.elf.sections import Section
 from elftools.elf.segments import NoteSegment
 
 from ensign.host.files import file_sha256
-from ensign.model.built_files import BuiltFile
+from ensign.model.builds import BuiltFile
 from ensign.proof.bounded_elf import BoundedElf, DamagedFile, elf_of
 
 _PIECE_BYTES = 1 << 20

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ensign.host.regular_file import read_regular
-from ensign.model.built_files import BuiltFile
+from ensign.model.builds import BuiltFile
 from ensign.proof.identity import Identity, read_identity
 from ensign.proof.loaded_bytes import Dynamic
 

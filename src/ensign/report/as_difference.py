@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from ensign.model.comparisons import Comparison, Direction, Size
-from ensign.model.differences import Differing, RatioChange, StudyDifference
 from ensign.model.quoting import json_visible
 from ensign.model.units import pluralize, speedup
 from ensign.report import github, words
 from ensign.report.github import safe
 from ensign.report.words import clean, listed, percent, plain_share
+from ensign.stats.changes import Differing, RatioChange, StudyDifference
 
 _SIGNIFICANT = "Workloads that moved (significant after Holm's adjustment)"
 _COLUMNS = (

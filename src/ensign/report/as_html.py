@@ -17,7 +17,7 @@ from ensign.model.comparisons import Direction
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import Result
 from ensign.model.units import pluralize
-from ensign.report import figures, html_figures, latency, palette, words
+from ensign.report import drawing, figures, html_figures, words
 from ensign.report.confirmation import (
     confirmation_text,
     confirmed,
@@ -26,9 +26,8 @@ from ensign.report.confirmation import (
     plan_text,
 )
 from ensign.report.effects import effects_view
-from ensign.report.findings import list_findings
 from ensign.report.layouts import ONE_BINARY_NOTE, WITHIN_SPREAD, WITHIN_SPREAD_NOTE
-from ensign.report.notes import BY_MINIMUM, notes
+from ensign.report.notes import BY_MINIMUM, list_findings, notes
 from ensign.report.trade import hardening_rows, trade_view
 from ensign.report.verdict import twin_sentence, verdict_of
 from ensign.report.view import ResultView, status_of, view_of
@@ -110,9 +109,9 @@ def render(result: Result) -> str:
             effects=effects,
             effects_chart=html_figures.effects_chart(effects, result.margin),
             hardening=hardening_rows(result, effects),
-            latency=latency.latency_tables(confirmed(result) or result),
-            latency_columns=[head for _, head in latency.COLUMNS],
-            latency_read=latency.READ,
+            latency=figures.latency_tables(confirmed(result) or result),
+            latency_columns=[head for _, head in figures.COLUMNS],
+            latency_read=figures.READ,
             trade=trade,
             trade_charts=html_figures.trade_charts(trade),
             blocks=html_figures.blocks(result, view) if several else [],
@@ -130,9 +129,9 @@ def render(result: Result) -> str:
             within_spread_note=WITHIN_SPREAD_NOTE,
             redo=result.extra.get("redo", "ensign run STUDY.toml"),
             redo_with=result.extra.get("redo_with", ""),
-            light=Markup(palette.variables(dark=False)),  # noqa: S704  # constants of this package
-            dark=Markup(palette.variables(dark=True)),  # noqa: S704
-            chart_rules=Markup(palette.chart_rules()),  # noqa: S704
+            light=Markup(drawing.variables(dark=False)),  # noqa: S704  # constants of this package
+            dark=Markup(drawing.variables(dark=True)),  # noqa: S704
+            chart_rules=Markup(drawing.chart_rules()),  # noqa: S704
         )
     )
 

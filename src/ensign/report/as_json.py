@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from ensign.model.builds import BuildFacts
-from ensign.model.comparisons import Comparison, OtherMetric, TimeShares
-from ensign.model.effects import Effect
+from ensign.model.comparisons import Comparison, Effect, OtherMetric, TimeShares
+from ensign.model.experiment import Precision
 from ensign.model.findings import Finding
-from ensign.model.precision import Precision
 from ensign.model.quoting import json_visible
 from ensign.model.results import Confirmation, LayoutFacts, Result, VariantFacts
 from ensign.model.trials import SliceRecord, Trial, VariantFailure, VariantTotals

@@ -8,13 +8,19 @@ from ensign.model.findings import Finding
 from ensign.model.results import Result
 from ensign.model.trials import Metric
 from ensign.model.units import pluralize
-from ensign.report import figures, github, latency
+from ensign.report import figures, github
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.effects import effects_view
-from ensign.report.findings import list_findings
 from ensign.report.github import folded, html, safe
 from ensign.report.layouts import WITHIN_SPREAD
-from ensign.report.notes import BY_MINIMUM, SIGNIFICANT_HEADING, Note, notes, redo_notes
+from ensign.report.notes import (
+    BY_MINIMUM,
+    SIGNIFICANT_HEADING,
+    Note,
+    list_findings,
+    notes,
+    redo_notes,
+)
 from ensign.report.trade import Trade, trade_view
 from ensign.report.verdict import Verdict, verdict_of
 from ensign.report.view import ResultView, Row, VariantWorkloads, view_of
@@ -167,13 +173,13 @@ def _choices(result: Result, view: ResultView) -> list[str]:
 
 
 def _latency(result: Result) -> list[str]:
-    header = ["variant", *(head for _, head in latency.COLUMNS)]
+    header = ["variant", *(head for _, head in figures.COLUMNS)]
     tables = [
         f"{safe(one.workload)}\n\n"
         + _table(header, [[safe(row.label), *row.cells] for row in one.rows])
-        for one in latency.latency_tables(confirmed(result) or result)
+        for one in figures.latency_tables(confirmed(result) or result)
     ]
-    return [folded(latency.HEADING, "\n\n".join([*tables, latency.READ]))] if tables else []
+    return [folded(figures.HEADING, "\n\n".join([*tables, figures.READ]))] if tables else []
 
 
 def _trade(trade: Trade) -> str:

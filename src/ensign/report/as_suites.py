@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from ensign.model.listing import Listed, totals
+from ensign.model.study_suite import Listed, totals
 from ensign.model.units import format_size
 
 

@@ -20,13 +20,19 @@ from ensign.model.units import pluralize
 from ensign.report import figures, words
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.effects import EXPLORED, effects_view
-from ensign.report.findings import briefly_told, list_findings
-from ensign.report.latency import COLUMNS as LATENCY_COLUMNS
-from ensign.report.latency import HEADING as LATENCY
-from ensign.report.latency import READ as LATENCY_READ
-from ensign.report.latency import latency_tables
+from ensign.report.figures import COLUMNS as LATENCY_COLUMNS
+from ensign.report.figures import HEADING as LATENCY
+from ensign.report.figures import READ as LATENCY_READ
+from ensign.report.figures import latency_tables
 from ensign.report.layouts import ONE_BINARY_NOTE, WITHIN_SPREAD_NOTE
-from ensign.report.notes import BY_MINIMUM, SIGNIFICANT_HEADING, notes, redo_notes
+from ensign.report.notes import (
+    BY_MINIMUM,
+    SIGNIFICANT_HEADING,
+    briefly_told,
+    list_findings,
+    notes,
+    redo_notes,
+)
 from ensign.report.terminal_page import PLAIN, Page, Screen
 from ensign.report.trade import trade_view
 from ensign.report.verdict import twin_sentence, verdict_of

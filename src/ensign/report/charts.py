@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from ensign.model.comparisons import Direction
-from ensign.report import palette
+from ensign.report import drawing
 from ensign.report.drawing import (
     LETTER,
     Canvas,
+    Colour,
     Frame,
     Scale,
     Type,
@@ -19,7 +20,6 @@ from ensign.report.drawing import (
     row_texts,
     width_of,
 )
-from ensign.report.palette import Colour
 from ensign.report.plot import axis_range
 from ensign.report.trade import TradePoint
 from ensign.report.view import Row, VariantWorkloads
@@ -28,9 +28,9 @@ from ensign.report.words import Span, percent
 Box = tuple[float, float, float, float]
 
 _TONES = {
-    Direction.FASTER: palette.FASTER,
-    Direction.SLOWER: palette.SLOWER,
-    Direction.UNCLEAR: palette.UNCLEAR,
+    Direction.FASTER: drawing.FASTER,
+    Direction.SLOWER: drawing.SLOWER,
+    Direction.UNCLEAR: drawing.UNCLEAR,
 }
 _BAR, _DOT = 13, 3.6  # the height of a bar, the radius of a relink
 _SCATTER_HEIGHT, _LABEL_LETTER, _LABEL_LINE, _RADIUS = 330, 6.3, 13.0, 6.0
@@ -82,7 +82,7 @@ def bars(rows: Sequence[Row], backdrop: Backdrop, title: str) -> Markup:
             start, end = sorted((chart.scale(0), chart.scale(row.span.point)))
             corner = (start, chart.mark(index) - _BAR / 2)
             chart.canvas.box(corner, (end - start, _BAR), inside, tone, kind="bar")
-        chart.whisker(index, row.span, palette.INK, 1.75)
+        chart.whisker(index, row.span, drawing.INK, 1.75)
     return chart.svg([(row.label, row.interval) for row in rows], (title, _said(rows)))
 
 
@@ -107,9 +107,9 @@ def dots(rows: Sequence[Dots], margin: float | None, title: str) -> Markup:
         for speedup in row.speedups:
             chart.canvas.dot((chart.scale(speedup), y - 4), _DOT, tone, tone, opacity=0.5)
         if row.mean is not None:
-            chart.whisker(index, row.mean, palette.INK, 2, lower=6)
+            chart.whisker(index, row.mean, drawing.INK, 2, lower=6)
             if row.mean.is_finite:
-                ink = (palette.INK, palette.INK)
+                ink = (drawing.INK, drawing.INK)
                 chart.canvas.dot((chart.scale(row.mean.point), y + 6), _DOT, *ink)
     said = "; ".join(
         f"{row.label}: {len(row.speedups)} from {percent(min(row.speedups))} to "
@@ -174,13 +174,13 @@ class _RowsChart:
     def against(self, backdrop: Backdrop) -> None:
         """Margin and twin as areas, layouts as dashed lines, the baseline as a line."""
         if backdrop.margin is not None:
-            self._area(1 / (1 + backdrop.margin) - 1, backdrop.margin, palette.MARGIN)
+            self._area(1 / (1 + backdrop.margin) - 1, backdrop.margin, drawing.MARGIN)
         if backdrop.twin is not None and backdrop.twin.is_finite:
-            self._area(backdrop.twin.low, backdrop.twin.high, palette.GRID)
+            self._area(backdrop.twin.low, backdrop.twin.high, drawing.GRID)
         if backdrop.layouts is not None:
             for end in (backdrop.layouts.low, backdrop.layouts.high):
-                self._upright(end, palette.MUTED, dash="4 4")
-        self._upright(0, palette.INK)
+                self._upright(end, drawing.MUTED, dash="4 4")
+        self._upright(0, drawing.INK)
 
     def whisker(self, row: int, span: Span, tone: Colour, width: float, lower: float = 0) -> None:
         """An interval; dotted where an end is not known."""
@@ -208,7 +208,7 @@ class _RowsChart:
 def _tones(row: Row) -> tuple[Colour, Colour]:
     """Of its rim, and of what is inside: paper where no difference is shown."""
     tone = _TONES[row.direction]
-    return tone, palette.PAPER if row.direction is Direction.UNCLEAR else tone
+    return tone, drawing.PAPER if row.direction is Direction.UNCLEAR else tone
 
 
 def _said(rows: Sequence[Row]) -> str:
@@ -224,9 +224,9 @@ def _stacked(
         if not count:
             continue
         corner = (start, middle - height / 2)
-        canvas.box(corner, (width, height), palette.BANDS[rank], palette.PAPER, kind="bar")
+        canvas.box(corner, (width, height), drawing.BANDS[rank], drawing.PAPER, kind="bar")
         if with_counts and width >= LETTER * (len(str(count)) + 1):
-            look = Type(12, palette.BAND_TEXTS[rank], "middle", 600)
+            look = Type(12, drawing.BAND_TEXTS[rank], "middle", 600)
             canvas.text((start + width / 2, middle), str(count), look)
         start += width
 
@@ -262,10 +262,10 @@ def scatter(points: Sequence[TradePoint], cost: TradeCost, title: str) -> Markup
     labels = placed(places, wanted, (frame.plot, height))
     for (point, _), (x, y), label in zip(known, places, labels, strict=True):
         front = cost.in_front(point)
-        tone = palette.FASTER if front else palette.UNCLEAR
-        inside = palette.FASTER if front else palette.PAPER
+        tone = drawing.FASTER if front else drawing.UNCLEAR
+        inside = drawing.FASTER if front else drawing.PAPER
         canvas.dot((x, height - y), 4.7, inside, tone, 2)
-        ink = palette.INK if front else palette.MUTED
+        ink = drawing.INK if front else drawing.MUTED
         canvas.text((label.x, height - label.y), label.text, Type(11, ink, "middle"))
     said = "; ".join(
         f"{point.number} {point.label}: speed {percent(point.speedup)}, {percent(value)}"
@@ -331,13 +331,13 @@ def _texts(point: TradePoint, *, front: bool) -> tuple[str, ...]:
 
 
 def _grid(canvas: Canvas, across: Scale, up: Scale, title: str) -> None:
-    height, look = canvas.height, Type(12, palette.MUTED, "middle")
+    height, look = canvas.height, Type(12, drawing.MUTED, "middle")
     for x, said in across.ticks(5):
-        canvas.line((x, 0), (x, height), palette.GRID)
+        canvas.line((x, 0), (x, height), drawing.GRID)
         canvas.text((x, height + 14), said, look, kind="tick")
     canvas.text((across.pixels / 2, height + 34), title, look, kind="tick")
     for y, said in up.ticks(8):
-        canvas.line((0, height - y), (across.pixels, height - y), palette.GRID)
-        canvas.text((-6, height - y), said, Type(12, palette.MUTED, "end"), kind="tick")
+        canvas.line((0, height - y), (across.pixels, height - y), drawing.GRID)
+        canvas.text((-6, height - y), said, Type(12, drawing.MUTED, "end"), kind="tick")
     start = -canvas.frame.left + 4
-    canvas.text((start, -14), "speedup", Type(12, palette.MUTED), kind="tick")
+    canvas.text((start, -14), "speedup", Type(12, drawing.MUTED), kind="tick")

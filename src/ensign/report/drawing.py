@@ -13,9 +13,92 @@ from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
-from ensign.report import palette
-from ensign.report.palette import Colour
 from ensign.report.plot import round_ticks, shortened
+
+
+@dataclass(frozen=True, slots=True)
+class Colour:
+    """One role: the CSS variable's name, its value in light and in dark mode."""
+
+    name: str
+    light: str
+    dark: str
+
+
+INK = Colour("ink", "#1b2026", "#e7eaed")
+MUTED = Colour("muted", "#59636e", "#a0aab4")
+GRID = Colour("grid", "#dde2e7", "#353c44")
+MARGIN = Colour("margin", "#eceff2", "#262c33")
+FASTER = Colour("faster", "#0b5fa5", "#74b8f0")
+SLOWER = Colour("slower", "#b3500b", "#f2a561")
+UNCLEAR = Colour("unclear", "#66707b", "#98a3ae")
+PAPER = Colour("paper", "#fdfdfc", "#15191e")
+
+BANDS = (
+    Colour("band-0", "#dc8a35", "#d98236"),
+    Colour("band-1", "#cdd3d9", "#4b535c"),
+    Colour("band-2", "#c4dcf1", "#234865"),
+    Colour("band-3", "#86b9e2", "#33719f"),
+    Colour("band-4", "#3a7fbc", "#69b0e3"),
+    Colour("band-5", "#10477f", "#bfe2fb"),
+)
+# Text on the bands; values differ in the last digit only so that each can be selected.
+BAND_TEXTS = (
+    Colour("band-text-0", "#1b2020", "#101418"),
+    Colour("band-text-1", "#1b2021", "#f1f4f6"),
+    Colour("band-text-2", "#1b2022", "#f1f4f7"),
+    Colour("band-text-3", "#1b2023", "#f1f4f8"),
+    Colour("band-text-4", "#fefef4", "#101419"),
+    Colour("band-text-5", "#fefef5", "#10141a"),
+)
+# Cells of the heat map, from much slower to much faster; unclear ones have the page's own colour.
+HEAT = (
+    Colour("heat-0", "#b3500c", "#f2a560"),
+    Colour("heat-1", "#dc8a36", "#b56a26"),
+    Colour("heat-2", "#f6d9b8", "#573a1e"),
+    Colour("heat-3", "#d9e8f6", "#213f58"),
+    Colour("heat-4", "#86b9e3", "#33719e"),
+    Colour("heat-5", "#3a7fbd", "#69b0e4"),
+    Colour("heat-6", "#10477e", "#bfe2fa"),
+)
+HEAT_TEXTS = (
+    Colour("heat-text-0", "#fefef6", "#10141b"),
+    Colour("heat-text-1", "#1b2024", "#fefef6"),
+    Colour("heat-text-2", "#1b2025", "#f1f4f9"),
+    Colour("heat-text-3", "#1b2027", "#f1f4fa"),
+    Colour("heat-text-4", "#1b2028", "#f1f4fb"),
+    Colour("heat-text-5", "#fefef7", "#10141c"),
+    Colour("heat-text-6", "#fefef8", "#10141d"),
+)
+ALL = (
+    INK,
+    MUTED,
+    GRID,
+    MARGIN,
+    FASTER,
+    SLOWER,
+    UNCLEAR,
+    PAPER,
+    *BANDS,
+    *BAND_TEXTS,
+    *HEAT,
+    *HEAT_TEXTS,
+)
+
+
+def variables(*, dark: bool) -> str:
+    """CSS declarations of every colour for one mode."""
+    return "".join(f"--{one.name}:{one.dark if dark else one.light};" for one in ALL)
+
+
+def chart_rules() -> str:
+    """CSS that lets a drawn colour follow its variable."""
+    return "\n".join(
+        f'.chart [{paint}="{one.light}"]{{{paint}:var(--{one.name})}}'
+        for one in ALL
+        for paint in ("fill", "stroke")
+    )
+
 
 WIDTH = 400  # a phone's: letters are as large there as they are drawn, and larger elsewhere
 _FONT = "system-ui, sans-serif"
@@ -147,7 +230,7 @@ class Canvas:
             attributes["font-weight"] = str(look.weight)
         if rim:
             attributes |= {
-                "stroke": palette.PAPER.light,
+                "stroke": PAPER.light,
                 "stroke-width": "4",
                 "stroke-linejoin": "round",
                 "paint-order": "stroke",
@@ -214,8 +297,8 @@ def axis_above(canvas: Canvas, scale: Scale) -> None:
         zero = next((index for index, (_, said) in enumerate(ticks) if said == "0"), 0)
         ticks = ticks[zero % 2 :: 2]
     for x, said in ticks:
-        canvas.line((x, 0), (x, canvas.height), palette.GRID)
-        canvas.text((x, -12), said, Type(12, palette.MUTED, "middle"), kind="tick")
+        canvas.line((x, 0), (x, canvas.height), GRID)
+        canvas.text((x, -12), said, Type(12, MUTED, "middle"), kind="tick")
 
 
 def _overlap(ticks: Sequence[tuple[float, str]]) -> bool:
@@ -235,13 +318,13 @@ def row_texts(canvas: Canvas, rows: Sequence[tuple[str, str]]) -> None:
     space = frame.plot if frame.texts > 1 else frame.plot - longest - _GAP
     for row, (label, value) in enumerate(rows):
         name = shortened(label, int(space * _OTHER_FONT / LETTER))
-        canvas.text((0, frame.text(row)), name, Type(13, palette.INK), rim=True)
+        canvas.text((0, frame.text(row)), name, Type(13, INK), rim=True)
         if not value:
             continue
         if frame.texts > 1:
-            canvas.text((0, frame.text(row, 1)), value, Type(12, palette.MUTED), rim=True)
+            canvas.text((0, frame.text(row, 1)), value, Type(12, MUTED), rim=True)
         else:
-            look = Type(12, palette.MUTED, "end")
+            look = Type(12, MUTED, "end")
             canvas.text((frame.plot, frame.text(row)), value, look, rim=True)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ensign.model.comparisons import Comparison, Direction, Size
-from ensign.model.effects import AxisChange, Effect
+from ensign.model.comparisons import AxisChange, Comparison, Direction, Effect, Size
 from ensign.model.results import Result
 from ensign.model.units import pluralize
 from ensign.model.variants import DEFAULTS

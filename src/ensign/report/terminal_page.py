@@ -14,8 +14,7 @@ from rich.text import Text
 from ensign.model.findings import Severity
 from ensign.model.quoting import visible_lines
 from ensign.report import plot, words
-from ensign.report.findings import ListedFinding
-from ensign.report.notes import Note
+from ensign.report.notes import ListedFinding, Note
 from ensign.report.verdict import Verdict
 
 _NARROWEST = 40

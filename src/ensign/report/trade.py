@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ensign.model.builds import BuildFacts
-from ensign.model.effects import Effect
+from ensign.model.comparisons import Effect
 from ensign.model.results import Result
 from ensign.model.variants import DEFAULTS
 from ensign.report import figures

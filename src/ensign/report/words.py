@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ensign.model.comparisons import Comparison, Direction, Size
-from ensign.model.executed_files import WhatRan
 from ensign.model.quoting import visible
+from ensign.model.traced_execution import WhatRan
 from ensign.model.trials import Metric, Mode
 from ensign.model.units import pluralize, speedup
 

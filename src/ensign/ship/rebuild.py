@@ -28,8 +28,8 @@ from ensign.builders.toolchains_here import find_toolchains
 from ensign.host.cache import key_of
 from ensign.host.files import copy_tree, is_file, write_atomically
 from ensign.host.root_directory import RootDirectory
-from ensign.model.build_events import BuildEvent, EventKind, OnEvent
-from ensign.model.built_files import identity as identity_of
+from ensign.model.builds import BuildEvent, EventKind, OnEvent
+from ensign.model.builds import identity as identity_of
 from ensign.model.errors import CommandFailed, InputError
 from ensign.model.instructions import InstructionSets
 from ensign.model.placeholders import shown
@@ -39,8 +39,8 @@ from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.model.variants import Variant, trained
 from ensign.proof.evidence import moved
 from ensign.ship import script
-from ensign.ship.called_programs import called_by_name, watched_programs
 from ensign.ship.effects import ComparedBuild, verify
+from ensign.ship.script import called_by_name, watched_programs
 from ensign.ship.source_change import (
     CARGO_CONFIGURATION,
     PATCH,

@@ -6,6 +6,7 @@ import http.client
 import shutil
 import socket
 import ssl
+import sys
 import threading
 import urllib.error
 import urllib.parse
@@ -22,7 +23,7 @@ from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.model.study_source import ArchiveSource
 from ensign.model.units import format_duration
-from ensign.sources.downloads import Fetched, Fetcher, FetchLimits, too_large
+from ensign.sources.downloads import Fetched, Fetcher, FetchLimits, last_line, too_large
 from ensign.sources.unpack import unpack
 
 _SILENCE_S = 60
@@ -223,3 +224,25 @@ class _OnlyHttps(urllib.request.HTTPRedirectHandler):
             fp.close()
             raise urllib.error.URLError(f"it leads to {newurl[:200]!r}, which is not https")
         return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
+
+
+def fetch_wheel(package: str, version: str, sha256: str, fetcher: Fetcher) -> Path:
+    """The wheel of that checksum, from the cache where it is. InputError if it cannot be had.
+
+    pip downloads it, so that the user's own index and proxies are used.
+    """
+    file = fetcher.cached_download(sha256)
+    if file is not None:
+        return file
+    pinned = f"{package}=={version}"
+    options = ("--no-deps", "--only-binary", ":all:", "--disable-pip-version-check", "--quiet")
+    outcome = fetcher.run(
+        sys.executable, "-m", "pip", "download", *options, "--dest", str(fetcher.work), pinned
+    )
+    if not outcome.ok:
+        raise InputError(f"cannot fetch {pinned}: {last_line(outcome)}")
+    wheels = sorted(fetcher.work.glob("*.whl"))
+    if len(wheels) != 1:
+        raise InputError(f"cannot fetch {pinned}: pip left {len(wheels)} wheels")
+    check_sha256(wheels[0], sha256, pinned)
+    return fetcher.keep_download(sha256, wheels[0])

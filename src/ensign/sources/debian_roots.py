@@ -17,8 +17,7 @@ from ensign.host.processes import Processes, ProcessRequest
 from ensign.model.errors import InputError
 from ensign.model.study_environment import Environment
 from ensign.model.units import parse_size_bytes
-from ensign.sources.apt import parse_deb822
-from ensign.sources.debian import system_stanzas
+from ensign.sources.debian import parse_deb822, system_stanzas
 
 _DEADLINE_NS = 3600 * 10**9
 _LIST = "var/lib/ensign-packages"

@@ -20,8 +20,8 @@ from ensign.host.files import (
     tree_sha256,
     write_atomically,
 )
-from ensign.host.json_text import read_json
 from ensign.host.processes import Processes
+from ensign.host.regular_file import read_json
 from ensign.model.errors import InputError
 from ensign.model.study_source import (
     VENDORED,
@@ -33,12 +33,11 @@ from ensign.model.study_source import (
 )
 from ensign.model.units import parse_size_bytes
 from ensign.sources.archive import fetch_archive
-from ensign.sources.checkouts import RUN_NOTHING
+from ensign.sources.checkouts import RUN_NOTHING, fetch_git
 from ensign.sources.crates import WITH_CRATES, with_crates
 from ensign.sources.debian import fetch_debian
 from ensign.sources.downloads import Fetched, Fetcher, FetchLimits, last_line
-from ensign.sources.environment_pins import environments_in, read_pins
-from ensign.sources.git import fetch_git
+from ensign.sources.environments import environments_in, read_pins
 
 _TREE = "tree"
 _UPDATE = "run again with --update-lock if that is intended"

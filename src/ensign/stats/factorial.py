@@ -18,8 +18,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from ensign.model.comparisons import Comparison
-from ensign.model.effects import AxisChange, Effect, Factorial
+from ensign.model.comparisons import AxisChange, Comparison, Effect, Factorial
 from ensign.model.errors import InputError
 from ensign.stats.holm import shown_after_holm
 from ensign.stats.pair import PairNames, compare

@@ -22,6 +22,57 @@ if TYPE_CHECKING:
 
     from ensign.stats.rounds import RoundCosts
 
+from ensign.model.results import WorstLayout
+from ensign.model.trials import TWIN
+from ensign.stats.rounds import RoundCosts
+from ensign.stats.student import chi_squared_tail, one_sided_critical
+from ensign.stats.suite import round_geomeans
+
+# Half-widths over those of another relink in every round; 12 relinks come to it by themselves
+# where layouts do not matter: t(11) / t(∞) is 1.12.
+_WIDER = 1.125
+_FEWEST_COUNTED = 2
+
+
+def relinks_worth(layout_part: float, rounds: int, level: float) -> int:
+    """The fewest relinks whose half-width is at most an eighth above the least possible."""
+    if rounds <= _FEWEST_COUNTED:
+        return _FEWEST_COUNTED
+
+    def half_width(relinks: int) -> float:
+        variance = layout_part / relinks + (1 - layout_part) / rounds
+        return two_sided_critical(level, relinks - 1) * math.sqrt(variance)
+
+    most = _WIDER * half_width(rounds)
+    return next(k for k in range(_FEWEST_COUNTED, rounds + 1) if half_width(k) <= most)
+
+
+_PROBABILITY = 0.95
+_FEWEST_WORST = 3  # with two a bound says hardly more than that there are two
+
+
+def worst_layouts(costs: RoundCosts) -> tuple[WorstLayout, ...]:
+    """A bound for each variant, the baseline first; `costs` have a column for each relink.
+
+    None without a twin with relinks of its own, or with fewer than three.
+    """
+    baseline, relinks = costs.variants[0], len(costs.rounds)
+    if TWIN not in costs.variants or not costs.twin_apart or relinks < _FEWEST_WORST:
+        return ()
+    copies = round_geomeans(costs.log_ratios(TWIN, baseline))
+    own = float(copies.var(ddof=1)) / 2
+    quantile = one_sided_critical(_PROBABILITY, relinks - 1)
+    found = [WorstLayout(baseline, math.exp(quantile * math.sqrt(own * (1 + 1 / (2 * relinks)))))]
+    for variant in costs.compared:
+        if variant == TWIN:
+            continue
+        d = round_geomeans(costs.log_ratios(variant, baseline))
+        both = float(d.var(ddof=1))
+        reach = quantile * math.sqrt(max(0.0, both - own / 2) + both / relinks)
+        found.append(WorstLayout(variant, math.exp(float(np.mean(d)) + reach)))
+    return tuple(found)
+
+
 Floats = NDArray[np.float64]
 
 _FEWEST = 2
@@ -177,3 +228,72 @@ def _split(squares: _Squares, n0: float, counts: tuple[int, int], level: float) 
         layout_high=math.sqrt(high),
         execution_sd=math.sqrt(squares.within),
     )
+
+
+_FEWEST_DIFFERENT = 3
+_FEWEST_AGAIN = 3  # so many second executions tell their noise, roughly
+
+
+@dataclass(frozen=True, slots=True)
+class RelinksDiffer:
+    """The standard deviation of a variant's log costs between relinks, above the margin.
+
+    It is of layouts alone where they are `told_apart` from executions.
+    """
+
+    variant: str
+    sd: float
+    told_apart: bool
+
+
+def relinks_differ(
+    costs: RoundCosts, relinks: int, margin: float, level: float
+) -> tuple[RelinksDiffer, ...]:
+    """The variants whose relinks do, the baseline among them, the greatest first.
+
+    `costs` are of rounds, which used their relinks in turn. The level is that of all together.
+    Nothing is said of races without a twin.
+    """
+    if TWIN not in costs.variants:
+        return ()
+    baseline, *others = (each for each in costs.variants if each != TWIN)
+    copies = _Spread.of(costs, relinks, TWIN)
+    if copies.degrees + 1 < _FEWEST_DIFFERENT:
+        return ()
+    limit, error = math.log1p(margin) ** 2, (1 - level) / (1 + len(others))
+    p = chi_squared_tail(copies.degrees * copies.variance / (2 * limit), copies.degrees)
+    found = [(baseline, copies.of_layouts / 2, max(p, copies.p))]
+    for variant in others:
+        both = _Spread.of(costs, relinks, variant)
+        least = limit + copies.variance / 4
+        p = f_tail(both.variance / least, both.degrees, both.degrees)
+        found.append((variant, both.of_layouts - copies.of_layouts / 4, max(p, both.p)))
+    shown = sorted((v for v in found if v[1] > limit and v[2] < error), key=lambda v: -v[1])
+    return tuple(RelinksDiffer(name, math.sqrt(v), copies.told_apart) for name, v, _ in shown)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """Of a variant's log ratios to the baseline: the variance of the means of relinks.
+
+    `of_layouts` is what is left of it without executions, and `p` the chance of so much between
+    relinks were there none; the whole, and 0, where that cannot be told.
+    """
+
+    variance: float
+    degrees: int
+    of_layouts: float
+    p: float
+    told_apart: bool
+
+    @classmethod
+    def of(cls, costs: RoundCosts, relinks: int, variant: str) -> _Spread:
+        g = round_geomeans(costs.log_ratios(variant, costs.variants[0]))
+        groups = relink_groups(g, costs.rounds, relinks)
+        degrees = len(groups) - 1
+        variance = float(np.var([np.mean(group) for group in groups], ddof=1)) if degrees else 0.0
+        if len(g) - len(groups) < _FEWEST_AGAIN or degrees < 1:
+            return cls(variance, degrees, variance, 0.0, told_apart=False)
+        split = nested_split(groups)
+        of_layouts = 0.0 if split is None else split.layout_sd**2
+        return cls(variance, degrees, of_layouts, no_layouts_p(groups), told_apart=True)

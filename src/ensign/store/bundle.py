@@ -16,10 +16,8 @@ from typing import IO
 
 from pydantic import BaseModel, ConfigDict
 
-from ensign.host.archive_errors import archive_errors
 from ensign.host.files import storage_errors
-from ensign.host.json_text import read_json
-from ensign.host.regular_file import open_sized, read_regular
+from ensign.host.regular_file import archive_errors, open_sized, read_json, read_regular
 from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.model.units import format_size

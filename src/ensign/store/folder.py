@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ensign.host.files import file_sha256, storage_errors, write_atomically
-from ensign.host.json_text import read_json
-from ensign.host.regular_file import open_regular
+from ensign.host.regular_file import open_regular, read_json
 from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.model.trials import Trial

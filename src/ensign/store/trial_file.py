@@ -17,7 +17,7 @@ from dataclasses import fields, replace
 
 from pydantic import TypeAdapter, ValidationError
 
-from ensign.host.json_text import read_json
+from ensign.host.regular_file import read_json
 from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.model.trials import SliceRecord, Trial

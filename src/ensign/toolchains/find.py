@@ -27,17 +27,16 @@ from ensign.toolchains.instructions import (
     instructions_of,
     instructions_of_rust,
 )
-from ensign.toolchains.packages import advice
 from ensign.toolchains.places import MachinePlace, ToolPlace
 from ensign.toolchains.profiling import NO_PROFILERS, Profilers, branch_recording, instrumenting
-from ensign.toolchains.rust import is_rustc
-from ensign.toolchains.rust_parts import RustParts, find_rust_parts, locate_rustc
+from ensign.toolchains.rust import RustParts, find_rust_parts, is_rustc, locate_rustc
 from ensign.toolchains.spelling import flags_for
 from ensign.toolchains.table import (
     BOLT,
     Family,
     Flags,
     Kind,
+    advice,
     kind_of,
     package_of,
     passes,

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ensign.model.cpuid import names_of, plain
-from ensign.model.instructions import InstructionSets
+from ensign.model.instructions import InstructionSets, names_of, plain
 
 BASE_FLAG = "-march=x86-64"
 _MACRO = re.compile(r"#define (__(?:[A-Z]|3dNOW)[A-Z0-9_]*?(?:__|_16)) 1$", re.MULTILINE)

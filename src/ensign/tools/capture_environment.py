@@ -12,16 +12,15 @@ from pathlib import Path
 
 from ensign.experiment.environments import NamedEnvironments, system_of
 from ensign.experiment.ports import Ports
-from ensign.host.bounded_run import Bounded, run_bounded
 from ensign.host.cache import Cache, cache_folder
 from ensign.host.confined_view import ConfinementRequest
 from ensign.host.confinement_probe import probe_confinement
-from ensign.host.json_text import read_json
 from ensign.host.machine import read_machine
+from ensign.host.programs import Bounded, run_bounded
+from ensign.host.regular_file import read_json, read_text
 from ensign.host.root_directory import ROOT_PATH, RootDirectory
-from ensign.host.text import read_text
 from ensign.meter.client import find_meter
-from ensign.meter.processor import read_processor
+from ensign.meter.questions import read_processor
 from ensign.model.environment_sheet import (
     PROCESSOR_FLAGS,
     PROCESSOR_REGISTERS,

@@ -10,14 +10,21 @@ from ensign.experiment.record import Record
 from ensign.experiment.study.result import experiment_of
 from ensign.experiment.study.run import stored_rounds
 from ensign.model.comparisons import Direction
-from ensign.model.differences import BuildPair, Differing, StudyDifference, StudySide
 from ensign.model.errors import InputError
 from ensign.model.finding_kinds.judgment import TWIN_CHANGED
 from ensign.model.findings import Finding
 from ensign.model.placeholders import shown
 from ensign.model.study import Study
 from ensign.model.trials import TWIN, Trial
-from ensign.stats.changes import ChangeRule, VariantChanges, variant_changes
+from ensign.stats.changes import (
+    BuildPair,
+    ChangeRule,
+    Differing,
+    StudyDifference,
+    StudySide,
+    VariantChanges,
+    variant_changes,
+)
 from ensign.stats.rounds import RoundCosts
 from ensign.tools.bundles import opened
 

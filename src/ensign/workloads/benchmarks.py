@@ -9,7 +9,7 @@ from ensign.model.study import Study
 from ensign.model.study_problems import Problem, Where
 from ensign.model.study_workload import Workload
 from ensign.model.trials import Better, Score
-from ensign.workloads import google_benchmark, libtest, pyperf
+from ensign.workloads import framework_text, google_benchmark, pyperf
 from ensign.workloads.command import CommandKind
 from ensign.workloads.kind import OwnRun, PrintedReport, ReportText
 
@@ -47,7 +47,7 @@ FRAMEWORKS = {
         env=(("CRITERION_HOME", "{tmp}/criterion"),),
         pattern=Score(_CRITERION, "ns", Better.LOWER),
     ),
-    "libtest": Framework(("--bench",), report=PrintedReport(libtest.scores)),
+    "libtest": Framework(("--bench",), report=PrintedReport(framework_text.scores)),
 }
 
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from ensign.model.placeholders import PROGRAM
 from ensign.model.study import Study
-from ensign.model.study_placeholders import uses
-from ensign.model.study_problems import Problem, Where
+from ensign.model.study_problems import Problem, Where, uses
 from ensign.model.study_workload import Workload
 from ensign.workloads.kind import Operations, OwnRun, said_operations
 

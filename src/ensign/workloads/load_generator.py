@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ensign.model.study import Study
-from ensign.model.study_placeholders import uses
-from ensign.model.study_problems import Problem, Where
+from ensign.model.study_problems import Problem, Where, uses
 from ensign.model.study_workload import Workload
 from ensign.workloads.kind import LoadedServer, Operations, said_operations
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Protocol
 
-from ensign.model.listing import Listed
 from ensign.model.study import Study
-from ensign.model.study_suite import Suite
+from ensign.model.study_suite import Listed, Suite
 from ensign.workloads.kind import WorkloadKind
 
 

@@ -7,8 +7,14 @@ from collections.abc import Iterator, Sequence
 from ensign.model import placeholders
 from ensign.model.errors import InputError
 from ensign.model.study import Study
-from ensign.model.study_placeholders import unknown, unknown_in_env, unknown_in_text, uses
-from ensign.model.study_problems import Problem, Where
+from ensign.model.study_problems import (
+    Problem,
+    Where,
+    unknown,
+    unknown_in_env,
+    unknown_in_text,
+    uses,
+)
 from ensign.model.study_workload import DriveStep, Workload
 from ensign.workloads.drive import slice_problems
 from ensign.workloads.registry import kind_of, suite_of_kind

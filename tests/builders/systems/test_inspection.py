@@ -8,9 +8,8 @@ import pytest
 
 from ensign.builders.inspection import Inspection, inspect_tree
 from ensign.builders.request import BuildPorts
-from ensign.builders.systems.registry import recognize
-from ensign.builders.systems.targets import Inspected, SuiteCommand, Target
-from ensign.builders.tree_listing import listing_of
+from ensign.builders.systems.build_system import Inspected, SuiteCommand, Target
+from ensign.builders.systems.registry import listing_of, recognize
 from planted_projects import plant
 
 CTEST = (

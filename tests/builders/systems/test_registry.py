@@ -8,8 +8,7 @@ from typing import get_args
 import pytest
 
 from ensign.builders.systems.build_system import Listing
-from ensign.builders.systems.registry import SYSTEMS, recognize
-from ensign.builders.tree_listing import listing_of
+from ensign.builders.systems.registry import SYSTEMS, listing_of, recognize
 from ensign.experiment.study_file import parse_study
 from ensign.model.errors import StudyError
 from ensign.model.study_build import Build, SystemName

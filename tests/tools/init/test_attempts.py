@@ -10,8 +10,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from ensign.builders.open_tree import OpenedTree
-from ensign.builders.systems.build_system import Recognized
-from ensign.builders.systems.targets import SuiteCommand
+from ensign.builders.systems.build_system import Recognized, SuiteCommand
 from ensign.model.placeholders import fill_all
 from ensign.tools.init.attempts import (
     COPY,

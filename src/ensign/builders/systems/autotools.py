@@ -7,8 +7,14 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from ensign.builders.systems.build_system import Listing, Recognized
-from ensign.builders.systems.recipe import build_folder, flags, not_for, with_recipe
+from ensign.builders.systems.build_system import (
+    Listing,
+    Recognized,
+    build_folder,
+    flags,
+    not_for,
+    with_recipe,
+)
 from ensign.model.study_build import Build, SystemName
 from ensign.model.study_problems import Problem
 

@@ -10,8 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from ensign.builders.systems.build_system import BUILD_FOLDER, Listing, Recognized
-from ensign.builders.systems.recipe import not_for, only_by_variables, with_recipe
+from ensign.builders.systems.build_system import (
+    BUILD_FOLDER,
+    Listing,
+    Recognized,
+    not_for,
+    only_by_variables,
+    with_recipe,
+)
 from ensign.model.placeholders import CARGO_SETTINGS
 from ensign.model.study_build import Build, SystemName
 from ensign.model.study_problems import Problem

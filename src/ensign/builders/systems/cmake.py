@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ensign.builders.systems.build_system import Listing, Recognized
-from ensign.builders.systems.recipe import build_folder, flags, only_by_variables, with_recipe
+from ensign.builders.systems.build_system import (
+    Listing,
+    Recognized,
+    build_folder,
+    flags,
+    only_by_variables,
+    with_recipe,
+)
 from ensign.model.study_build import Build, SystemName
 from ensign.model.study_problems import Problem
 

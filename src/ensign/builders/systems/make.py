@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ensign.builders.systems.build_system import Listing, Recognized
-from ensign.builders.systems.recipe import not_for, with_recipe
+from ensign.builders.systems.build_system import Listing, Recognized, not_for, with_recipe
 from ensign.model.study_build import Build, FlagsBy, SystemName
 from ensign.model.study_problems import Problem
 

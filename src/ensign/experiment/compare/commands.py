@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ensign.experiment.command_words import require_group, split_command
 from ensign.experiment.compare.options import PER_COMMAND, Options
 from ensign.meter.requests import Sink
-from ensign.model.errors import InputError
-from ensign.model.score_units import better_by, contradiction
-from ensign.model.trials import LONGEST_SLICE_NS, SHORTEST_SLICE_NS, TWIN, Metric, Mode, Score
+from ensign.model.errors import CommandFailed, InputError
+from ensign.model.trials import (
+    LONGEST_SLICE_NS,
+    SHORTEST_SLICE_NS,
+    TWIN,
+    Metric,
+    Mode,
+    Score,
+    VariantFailure,
+    better_by,
+    contradiction,
+)
+from ensign.model.units import format_duration
 from ensign.stats.looks import LEVELS
 from ensign.variants.command_names import command_names
 
@@ -270,3 +281,46 @@ def _names(options: Options) -> tuple[str, ...]:
         seen[name] = seen.get(name, 0) + 1
         names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return tuple(names)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCommand:
+    """A command, and what ended it."""
+
+    command: CommandVariant
+    failure: VariantFailure
+
+
+def failed_commands(
+    commands: Sequence[CommandVariant], failures: Sequence[VariantFailure]
+) -> tuple[FailedCommand, ...]:
+    """The commands that failed, in the order of failing."""
+    by_variant = {command.variant: command for command in commands}
+    return tuple(
+        FailedCommand(by_variant[each.variant], each)
+        for each in failures
+        if each.variant in by_variant
+    )
+
+
+def require_rest(commands: Sequence[CommandVariant], failures: Sequence[VariantFailure]) -> None:
+    """CommandFailed where nothing is left to compare with the baseline (the first of them)."""
+    out = {failure.variant for failure in failures}
+    if commands[0].variant in out or all(command.variant in out for command in commands[1:]):
+        raise failure_of(failed_commands(commands, failures))
+
+
+def failure_of(found: Sequence[FailedCommand]) -> CommandFailed:
+    """What to say of them at the end."""
+    said = (
+        f"'{each.command.name}' failed {each.failure.where}: {each.failure.text}" for each in found
+    )
+    return CommandFailed("; ".join(said))
+
+
+def deadline_hint(deadline_ns: int) -> str:
+    """What helps against a deadline that the user did not set."""
+    took = format_duration(deadline_ns)
+    return (
+        f"what takes {took}, far longer than every run before the race, hangs; if not: --deadline"
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ensign.host.text import read_text
+from ensign.host.regular_file import read_text
 from ensign.model.drive import Drive
 from ensign.model.errors import InputError
 from ensign.model.validation import first_error

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from ensign.experiment.compare.commands import CommandVariant
-from ensign.experiment.compare.failures import require_rest
+from ensign.experiment.compare.commands import CommandVariant, require_rest
 from ensign.experiment.compare.options import DEFAULT_BUDGET_NS, Options
 from ensign.experiment.compare.plan import (
     RacePlan,

@@ -11,8 +11,8 @@ from statistics import median
 from pydantic import TypeAdapter, ValidationError
 
 from ensign import __version__
-from ensign.experiment.compare.commands import CommandVariant
-from ensign.experiment.compare.failures import (
+from ensign.experiment.compare.commands import (
+    CommandVariant,
     FailedCommand,
     deadline_hint,
     failed_commands,
@@ -28,7 +28,7 @@ from ensign.experiment.loop import SoFar
 from ensign.experiment.pilots import CommandPilot
 from ensign.experiment.record import FIGURES, Record, SeenRunning, figures_of, spread_of
 from ensign.host.files import write_atomically
-from ensign.host.json_text import read_json
+from ensign.host.regular_file import read_json
 from ensign.model.errors import EnsignError, InputError
 from ensign.model.experiment import Experiment
 from ensign.model.finding_kinds.builds import SAME_BYTES
@@ -38,7 +38,7 @@ from ensign.model.findings import Finding
 from ensign.model.results import MachineFacts, Result, VariantFacts
 from ensign.model.trials import Trial, VariantFailure
 from ensign.model.units import duration_option
-from ensign.stats.longer import longer_race
+from ensign.stats.expected import longer_race
 
 
 @dataclass(frozen=True, slots=True)

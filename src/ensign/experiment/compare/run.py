@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ensign.experiment.compare.commands import CommandVariant
-from ensign.experiment.compare.failures import (
+from ensign.experiment.compare.commands import (
+    CommandVariant,
     FailedCommand,
     deadline_hint,
     failed_commands,

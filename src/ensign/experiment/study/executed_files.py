@@ -9,9 +9,8 @@ from ensign.builders.build_results import BuildResult
 from ensign.experiment.study.variants import ProgramTree, VariantSet
 from ensign.experiment.traced_files import ExpectedFiles, FileMismatch, compare_files, summarize
 from ensign.experiment.tracing import Identities
-from ensign.model.built_files import BuiltFile, MadeLibrary
+from ensign.model.builds import BuiltFile, MadeLibrary
 from ensign.model.errors import RaceFailed
-from ensign.model.executed_files import RanFile, RanOnce, WhatRan
 from ensign.model.finding_kinds.builds import SAME_BYTES
 from ensign.model.finding_kinds.ran import (
     ARTIFACT_NOT_RUN,
@@ -24,6 +23,7 @@ from ensign.model.finding_kinds.ran import (
     UNMOVED_CODE,
 )
 from ensign.model.findings import Finding, Severity
+from ensign.model.traced_execution import RanFile, RanOnce, WhatRan
 from ensign.model.trials import Trial, VariantFailure, seen_in_race
 
 # Of looks at every millisecond these are enough to name a share.

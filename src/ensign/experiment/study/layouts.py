@@ -31,14 +31,14 @@ from ensign.stats.layouts import (
     nested_split,
     relink_groups,
     relink_spread,
+    relinks_differ,
+    worst_layouts,
 )
 from ensign.stats.named_scores import judged_tests
 from ensign.stats.pair import exp
-from ensign.stats.relinks_differ import relinks_differ
 from ensign.stats.rounds import RoundCosts, round_costs
 from ensign.stats.suite import round_geomeans
 from ensign.stats.variance_components import FreshLink, fresh_link, own_spread
-from ensign.stats.worst_layout import worst_layouts
 from ensign.variants.expand import expand, same_choices
 
 Floats = NDArray[np.float64]

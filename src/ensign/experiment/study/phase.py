@@ -38,7 +38,7 @@ from ensign.experiment.study.variants import VariantSet
 from ensign.experiment.study_file import StudyFile
 from ensign.host.cache import Cache
 from ensign.meter.client import Meter
-from ensign.model.build_events import OnEvent
+from ensign.model.builds import OnEvent
 from ensign.model.findings import Finding
 from ensign.model.results import Result
 from ensign.model.study import Study

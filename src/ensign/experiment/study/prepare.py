@@ -27,7 +27,7 @@ from ensign.host.entry import CacheChanged
 from ensign.meter.client import find_meter
 from ensign.meter.racing import RequestProblem, check_races
 from ensign.meter.requests import RaceRequest
-from ensign.model.build_events import BuildEvent, OnEvent, ignore
+from ensign.model.builds import BuildEvent, OnEvent, ignore
 from ensign.model.errors import InputError
 from ensign.model.finding_kinds.builds import CACHE_REPLACED
 from ensign.model.placeholders import names_in

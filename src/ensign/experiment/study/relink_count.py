@@ -16,8 +16,7 @@ from ensign.model.study import Study
 from ensign.model.study_axes import FIRST_RELINKS, MOST_RELINKS
 from ensign.model.trials import Trial
 from ensign.model.units import parse_duration_ns
-from ensign.stats.layouts import blocked_split
-from ensign.stats.relink_count import relinks_worth
+from ensign.stats.layouts import blocked_split, relinks_worth
 from ensign.stats.suite import round_geomeans
 from ensign.store.folder import StudyFolder
 

@@ -17,8 +17,8 @@ from ensign.experiment.study.round_plan import FACTOR
 from ensign.experiment.study_file import StudyFile
 from ensign.host.files import file_sha256
 from ensign.model.builds import BuildFacts
+from ensign.model.comparisons import NO_EFFECTS, Factorial
 from ensign.model.drive import Drive
-from ensign.model.effects import NO_EFFECTS, Factorial
 from ensign.model.experiment import Experiment
 from ensign.model.finding_kinds.race import (
     TRAINING_OVERLAPS_TESTS,

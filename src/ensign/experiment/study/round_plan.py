@@ -30,9 +30,9 @@ from ensign.experiment.study.pilots import (
 )
 from ensign.experiment.study.variants import VariantSet
 from ensign.model.errors import CommandFailed, InputError, RaceFailed
+from ensign.model.experiment import Precision
 from ensign.model.finding_kinds.race import CONNECTIONS_BY_TURNS, MEMORY_SHORT
 from ensign.model.findings import Finding
-from ensign.model.precision import Precision
 from ensign.model.results import Stopped
 from ensign.model.study import Study
 from ensign.model.study_workload import Workload

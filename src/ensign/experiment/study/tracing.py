@@ -24,12 +24,17 @@ from ensign.host.temporary import temporary_folder
 from ensign.meter.requests import VariantSpec
 from ensign.model.builds import BuildStatus
 from ensign.model.errors import CommandFailed, InputError
-from ensign.model.executed_files import RanFile, RanOnce
 from ensign.model.finding_kinds.proof import NOT_JUDGED
 from ensign.model.findings import Finding
 from ensign.model.study import Study
 from ensign.model.study_workload import Workload
-from ensign.model.traced_execution import MappedFile, TracedExecution, nothing_seen
+from ensign.model.traced_execution import (
+    MappedFile,
+    RanFile,
+    RanOnce,
+    TracedExecution,
+    nothing_seen,
+)
 from ensign.model.trials import TWIN
 from ensign.model.units import parse_duration_ns
 from ensign.proof.loaded_bytes import read_dynamic

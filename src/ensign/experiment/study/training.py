@@ -15,8 +15,8 @@ from ensign.experiment.machine import CpuPlan
 from ensign.experiment.study.variants import ProgramTree, VariantSet, training_request
 from ensign.host.topology import allowed_cpus
 from ensign.meter.client import Meter
-from ensign.meter.documents import race_json
 from ensign.meter.records import TrialPlace, trials
+from ensign.meter.requests import race_json
 from ensign.model.errors import CommandFailed, InputError, Interrupted
 from ensign.model.study import Study
 from ensign.model.trials import RaceMapping, seen_in_race

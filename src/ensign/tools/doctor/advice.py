@@ -11,7 +11,7 @@ from ensign.model.checkup import Advice
 from ensign.model.instructions import LEVELS
 from ensign.proof.facts import UnitKind, compiler_of_comment
 from ensign.proof.flags import effects, level_of, lto_of
-from ensign.proof.go_build import GoBuild
+from ensign.proof.identity import GoBuild
 from ensign.tools.doctor.program_facts import ProgramLook, allocator_of, targets_of, uses_feedback
 from ensign.tools.doctor.rust_facts import optimizes_across, uses_profile
 

@@ -18,7 +18,7 @@ from ensign.model.findings import Finding
 from ensign.model.quoting import quoted
 from ensign.proof.archives import is_archive
 from ensign.proof.dry_run import borne_out, contradicted
-from ensign.proof.elf import read_binary, with_debug_file
+from ensign.proof.elf import find_debug_file, read_binary, with_debug_file
 from ensign.proof.elf_kinds import ElfKind, FileKind, kind_of
 from ensign.proof.evidence import BuildEvidence
 from ensign.proof.facts import Binary, LinkFacts, Objects, Proof
@@ -45,24 +45,28 @@ from ensign.proof.rules.artifact import code_findings, start_up_findings
 from ensign.proof.rules.description import describe
 from ensign.proof.rules.judge import judge
 from ensign.proof.rules.link import archiver_findings
-from ensign.proof.rules.profile import changed_source_findings, profile_file_findings
-from ensign.proof.rules.questions import open_questions
+from ensign.proof.rules.profile import (
+    changed_source_findings,
+    open_questions,
+    profile_file_findings,
+)
 from ensign.proof.rules.units import object_findings
 from ensign.proof.rust_calls import linked_crates
-from ensign.proof.separate_debug import find_debug_file
 from ensign.proof.unoptimized import Unoptimized, read_unoptimized, together
 from ensign.tools.doctor.folder import (
     LARGEST_FILE_BYTES,
     FolderEvidence,
     dated,
+    find_record,
     of_commands,
+    origins_of,
     read_beside,
+    record_findings,
     sources_of,
+    standing,
 )
-from ensign.tools.doctor.loader_environment import loader_surroundings
 from ensign.tools.doctor.no_program import said_of
-from ensign.tools.doctor.recorded_build import find_record, origins_of, record_findings, standing
-from ensign.tools.doctor.unused_archives import archives_of, passed_over
+from ensign.tools.doctor.unused_archives import archives_of, loader_surroundings, passed_over
 
 _LARGEST_MAP_BYTES = 256 << 20
 _OF_THE_KERNEL = ("/proc", "/sys", "/dev")

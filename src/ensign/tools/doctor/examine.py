@@ -19,14 +19,16 @@ from ensign.host.machine_findings import (
 )
 from ensign.host.programs import Programs
 from ensign.host.topology import read_topology
-from ensign.meter.abilities import MeterAbilities
+from ensign.meter.questions import MeterAbilities
 from ensign.model.checkup import Checkup, CheckupLine, Status
 from ensign.model.errors import InternalError
 from ensign.model.units import format_size
-from ensign.toolchains.packages import absent, newest
-from ensign.toolchains.table import BOLT, package_of
+from ensign.toolchains.table import BOLT, absent, newest, package_of
 from ensign.tools.doctor.noise import Noise
 from ensign.tools.doctor.probe import (
+    BUILD_TOOLS,
+    LINKERS,
+    ROOT_MAKERS,
     DoctorPorts,
     Examination,
     Installer,
@@ -34,7 +36,6 @@ from ensign.tools.doctor.probe import (
     SandboxFacts,
     examine,
 )
-from ensign.tools.doctor.tools_sought import BUILD_TOOLS, LINKERS, ROOT_MAKERS
 
 _LITTLE_DISK_BYTES = 5 * 2**30
 _GOOD_HALF_WIDTH = 0.01

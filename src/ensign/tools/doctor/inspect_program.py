@@ -30,9 +30,9 @@ from ensign.proof.loader import (
 from ensign.proof.rules.artifact import FLUSHED
 from ensign.tools.doctor.advice import Offers, advice_for
 from ensign.tools.doctor.isa_levels import asked_sets
-from ensign.tools.doctor.loader_environment import loader_surroundings, processor_levels
+from ensign.tools.doctor.probe import COMPILERS, PROFILERS
 from ensign.tools.doctor.program_facts import ProgramLook, facts_of
-from ensign.tools.doctor.tools_sought import COMPILERS, PROFILERS
+from ensign.tools.doctor.unused_archives import loader_surroundings, processor_levels
 
 _VERSION = re.compile(r"-(\d+)$")
 _ASKED_VERSION = re.compile(r"(\d+)\.\d+\.\d+")

@@ -15,18 +15,18 @@ from ensign.host.cpu_times import BusyProcess, busy_processes, read_activity, st
 from ensign.host.machine import Machine, read_machine
 from ensign.host.programs import LocalPrograms, Programs
 from ensign.host.topology import CpuChoice, allowed_cpus, default_cpus, read_topology
-from ensign.meter.abilities import MeterAbilities, read_abilities
 from ensign.meter.client import LocalMeter, Meter, find_meter
+from ensign.meter.questions import MeterAbilities, read_abilities
 from ensign.model.errors import InternalError
 from ensign.tools.doctor.noise import Noise, measure_noise
-from ensign.tools.doctor.tools_sought import (
-    BUILD_TOOLS,
-    COMPILERS,
-    LINKERS,
-    OTHERS,
-    PROFILERS,
-    ROOT_MAKERS,
-)
+
+COMPILERS = r"(gcc|clang)(-\d+)?"
+LINKERS = r"ld\.bfd|ld\.gold|ld\.lld(-\d+)?|mold"
+PROFILERS = r"perf|valgrind|llvm-profdata(-\d+)?|llvm-bolt(-\d+)?"
+BUILD_TOOLS = ("make", "cmake", "ninja", "tclsh", "dpkg-source")
+OTHERS = ("hyperfine", "gzip", "git")
+ROOT_MAKERS = ("mmdebstrap", "debootstrap")
+
 
 _RUNTIMES = {
     "profile": "usr/lib/llvm-{version}/lib/clang/*/lib/*/libclang_rt.profile*.a",

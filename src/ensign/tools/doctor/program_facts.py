@@ -14,8 +14,7 @@ from ensign.proof.comparison import grouped
 from ensign.proof.evidence import BuildEvidence, own_units
 from ensign.proof.facts import Binary, Unit, UnitKind, compiler_of_comment
 from ensign.proof.flags import effects, level_of, lto_of
-from ensign.proof.go_build import GoBuild
-from ensign.proof.identity import Identity
+from ensign.proof.identity import GoBuild, Identity
 from ensign.proof.instructions import Instructions
 from ensign.proof.loader import ALLOCATORS, Library
 from ensign.proof.rust_calls import Crate, linked_crates

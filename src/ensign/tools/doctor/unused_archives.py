@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ensign.meter.questions import read_processor
 from ensign.model.finding_kinds.proof import ARCHIVE_PASSED_OVER
 from ensign.model.findings import Finding
+from ensign.model.instructions import LEVELS
 from ensign.proof.archives import read_archive
 from ensign.proof.elf import exported
 from ensign.proof.evidence import some
 from ensign.proof.identity import Identity
-from ensign.proof.loader import Library
+from ensign.proof.loader import Library, LoaderSurroundings, read_cache
+
+
+def loader_surroundings() -> LoaderSurroundings:
+    """The variable of this process, the processor, the loader's cache."""
+    named = os.environ.get("LD_LIBRARY_PATH", "")
+    folders = tuple(part or "." for part in re.split("[:;]", named)) if named else ()
+    return LoaderSurroundings(folders, processor_levels(), read_cache())
+
+
+def processor_levels() -> tuple[str, ...]:
+    """The levels of x86-64 that the processor has, the highest first."""
+    processor = read_processor()
+    if not processor.flags:
+        return ()
+    return tuple(level for level in reversed(LEVELS) if not processor.lacks(level))
 
 
 def archives_of(files: Mapping[str, Path]) -> dict[str, frozenset[str]]:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import PurePosixPath
 
-from ensign.builders.systems.build_system import BUILD_FOLDER
-from ensign.builders.systems.targets import SuiteCommand
+from ensign.builders.systems.build_system import BUILD_FOLDER, SuiteCommand
 
 _BENCHMARK = re.compile(r"bench|perf(?!ect|orm\b)|speed|timing", re.IGNORECASE)
 _TEST = re.compile(r"(^|[_\-./])(unit)?tests?([_\-./]|$)|^test|tests?$|example|fuzz", re.IGNORECASE)

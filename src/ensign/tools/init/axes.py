@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ensign.experiment.study_file import parse_study
 from ensign.host.files import write_atomically
-from ensign.host.text import read_text
+from ensign.host.regular_file import read_text
 from ensign.model.errors import InputError
 from ensign.model.quoting import quoted
 from ensign.model.study_axes import Axes

@@ -7,7 +7,7 @@ import shlex
 import tomllib
 from collections.abc import Iterator, Mapping
 
-from ensign.host.json_text import read_json
+from ensign.host.regular_file import read_json
 from ensign.model.study_build import SystemName
 
 _PROGRAMS = re.compile(

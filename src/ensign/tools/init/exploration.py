@@ -17,15 +17,14 @@ from ensign.builders.open_tree import OpenedTree, opened_tree
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.revisions import obtain_sources
 from ensign.builders.stage_runs import StageFailedError
-from ensign.builders.systems.build_system import BUILD_FOLDER, Recognized
-from ensign.builders.systems.targets import SuiteCommand, Target
+from ensign.builders.systems.build_system import BUILD_FOLDER, Recognized, SuiteCommand, Target
 from ensign.experiment.study_file import StudyFile
 from ensign.host.files import remove_tree
 from ensign.host.foreign_files import HostileFileError, read_foreign
 from ensign.host.processes import read_tail
 from ensign.host.tree_walk import passed_over, walk
 from ensign.meter.followed_files import FollowedTime, read_followed
-from ensign.model.build_events import BuildEvent, OnEvent
+from ensign.model.builds import BuildEvent, OnEvent
 from ensign.model.errors import CommandFailed, EnsignError, InputError
 from ensign.model.placeholders import fill_all
 from ensign.model.study_source import VENDORED

@@ -16,7 +16,7 @@ from ensign.experiment.study.prepare import build_ports
 from ensign.experiment.study_file import parse_study
 from ensign.host.cache import Cache
 from ensign.host.regular_file import read_regular
-from ensign.model.build_events import OnEvent
+from ensign.model.builds import OnEvent
 from ensign.model.errors import CommandFailed, EnsignError, InputError
 from ensign.tools.init.build_options import of_cargo, of_debian_rules
 from ensign.tools.init.draft import Draft, DraftWorkload, draft_text

@@ -12,8 +12,7 @@ from pathlib import Path
 from ensign.builders.request import BuildPorts
 from ensign.builders.systems.build_system import Recognized
 from ensign.builders.systems.debian import RULES as DEBIAN_RULES
-from ensign.builders.systems.registry import recognize
-from ensign.builders.tree_listing import listing_of
+from ensign.builders.systems.registry import listing_of, recognize
 from ensign.experiment.ports import Ports
 from ensign.host.cache import Cache
 from ensign.host.files import write_atomically
