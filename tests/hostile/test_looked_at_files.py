@@ -15,7 +15,7 @@ from ensign.proof.bounded_elf import DamagedFile, elf_of
 from ensign.proof.compile_units import top_entries
 from ensign.proof.elf import find_debug_file, read_binary
 from ensign.proof.identity import read_identity
-from ensign.tools.doctor.single import examine_program
+from ensign.tools.doctor.inspect_program import examine_program
 from real_processes import PlainProcesses
 
 _GO = (

@@ -84,7 +84,7 @@ def test_a_process_of_somebody_else_is_one_line(tmp_path: Path) -> None:
     folder = tmp_path / "tree"
     folder.mkdir()
     code = (
-        "from ensign.host.running_process import read_process\n"
+        "from ensign.tools.doctor.running_process import read_process\n"
         "from ensign.model.errors import InputError\n"
         "import os, sys; os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "try:\n    read_process(int(sys.argv[1]))\n"

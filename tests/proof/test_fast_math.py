@@ -10,7 +10,7 @@ import pytest
 
 from ensign.model.finding_kinds.proof import FAST_MATH_START
 from ensign.proof.fast_math import links_fast_math
-from ensign.tools.doctor.single import examine_program
+from ensign.tools.doctor.inspect_program import examine_program
 from real_processes import PlainProcesses
 
 SOURCE = "int f(int c) { return c + 1; }\nint main(int c, char **v) { (void)v; return f(c); }\n"

@@ -11,7 +11,7 @@ import pytest
 from ensign.model.finding_kinds.proof import LOOKS_UNOPTIMIZED
 from ensign.model.findings import Finding
 from ensign.proof.unoptimized import read_unoptimized
-from ensign.tools.doctor.single import examine_program
+from ensign.tools.doctor.inspect_program import examine_program
 from real_processes import PlainProcesses
 
 # Of each function there is one with another name in the second source.

@@ -11,7 +11,7 @@ import pytest
 
 from ensign.model.checkup import ArtifactCheckup
 from ensign.tools.doctor.artifact import examine_path
-from ensign.tools.doctor.single import examine_program
+from ensign.tools.doctor.inspect_program import examine_program
 from real_processes import PlainProcesses
 
 ENSIGN = str(Path(sys.executable).parent / "ensign")

@@ -87,7 +87,7 @@ def _of_artifact(
 ) -> tuple[Finding, ...]:
     from ensign.experiment.ports import Ports  # noqa: PLC0415  # pydantic and pyelftools load here
     from ensign.report import as_artifact  # noqa: PLC0415
-    from ensign.tools.doctor.single import examine_process, examine_program  # noqa: PLC0415
+    from ensign.tools.doctor.inspect_program import examine_process, examine_program  # noqa: PLC0415
 
     path, processes = asked.path, Ports().processes()
     if _PROCESS.fullmatch(str(path)) and not path.exists():

@@ -1,4 +1,4 @@
-"""How branchy code is, and what it computes with: counted from its instructions.
+"""What code computes with: counted from its instructions.
 
 Of large programs pieces are read, spread evenly; the figures are shares of what was read.
 """
@@ -19,7 +19,7 @@ _MOST_BYTES = 512 << 10
 _NEAR = 6
 _MULTIPLY = re.compile(r"v?mul[sp][sd]")
 _ADD = re.compile(r"v?(?:add|sub)[sp][sd]")
-FUSED = re.compile(r"vf(?:n?m)(?:add|sub)\w*")
+_FUSED = re.compile(r"vf(?:n?m)(?:add|sub)\w*")
 _PROBE = re.compile(r"(?:qword|dword) ptr \[[re]sp(?: \+ \w+)?\], 0$")
 MACHINES = {
     "EM_X86_64": (capstone.CS_ARCH_X86, capstone.CS_MODE_64),
@@ -36,7 +36,6 @@ class Instructions:
     """
 
     read: int = 0
-    branches: int = 0
     pairs: int = 0
     fused: int = 0
     wide: int = 0
@@ -67,12 +66,6 @@ def read_instructions(path: Path) -> Instructions | None:
         return None
 
 
-def words_at(machine: str, code: bytes) -> list[tuple[str, str]] | None:
-    """Mnemonics and operands of code; `machine` is as ELF names it. None where it is not x86."""
-    known = MACHINES.get(machine)
-    return None if known is None else list(_words(capstone.Cs(*known), code))
-
-
 def _words(reader: capstone.Cs, code: bytes) -> Iterator[tuple[str, str]]:
     for _, _, mnemonic, operands in reader.disasm_lite(code, 0):
         yield mnemonic, operands
@@ -80,32 +73,30 @@ def _words(reader: capstone.Cs, code: bytes) -> Iterator[tuple[str, str]]:
 
 def count(instructions: Iterable[tuple[str, str]]) -> Instructions:
     """Count them, given as mnemonic and operands. Pure."""
-    read = branches = pairs = fused = wide = widest = probes = 0
+    read = pairs = fused = wide = widest = probes = 0
     products: dict[str, int] = {}
     for mnemonic, operands in instructions:
         if mnemonic.startswith("."):
             continue
         read += 1
-        if mnemonic[0] == "j" and mnemonic != "jmp":
-            branches += 1
-        elif _MULTIPLY.fullmatch(mnemonic):
+        if _MULTIPLY.fullmatch(mnemonic):
             products[operands.partition(",")[0]] = read
         elif _ADD.fullmatch(mnemonic):
             words = [word.strip() for word in operands.split(",")]
             if any(read - products.pop(word, -_NEAR - 1) <= _NEAR for word in words):
                 pairs += 1
-        elif FUSED.fullmatch(mnemonic):
+        elif _FUSED.fullmatch(mnemonic):
             fused += 1
         elif mnemonic == "or" and _PROBE.match(operands):
             probes += 1
         if "ymm" in operands or "zmm" in operands:
             wide += 1
             widest += "zmm" in operands
-    return Instructions(read, branches, pairs, fused, wide, widest, probes)
+    return Instructions(read, pairs, fused, wide, widest, probes)
 
 
 def _sum(found: Iterable[Instructions], *, partial: bool) -> Instructions:
     every = list(found)
-    names = ("read", "branches", "pairs", "fused", "wide", "widest", "probes")
+    names = ("read", "pairs", "fused", "wide", "widest", "probes")
     totals = {name: sum(getattr(each, name) for each in every) for name in names}
     return Instructions(**totals, partial=partial)

@@ -59,7 +59,7 @@ def looks() -> list[ProgramLook]:
     slow = Unit("a.c", "", UnitKind.WHOLE, "GCC 9.4.0", ("-march=x86-64",))
     good = Unit("a.c", "", UnitKind.CLANG, "Clang 14.0.6", ("-O2", "-march=x86-64"))
     identity = Identity("program", "x86-64", 64)
-    counted = Instructions(1000, 100, 50)
+    counted = Instructions(1000, 50)
     return [
         ProgramLook(
             BuildEvidence("app", Proof(Binary("/x y/app", units=(unit,), read=True))),

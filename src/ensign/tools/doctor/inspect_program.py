@@ -1,4 +1,4 @@
-"""Looking at a single program, or a running one: what facts and advice are made from."""
+"""`ensign doctor BINARY | DIR | PID`: findings, facts and advice of one program."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
+from ensign.host.processes import Processes
 from ensign.host.programs import LocalPrograms, Programs
-from ensign.host.running_process import RunningProcess
+from ensign.host.regular_file import read_regular
 from ensign.model.checkup import ArtifactCheckup, Fact
-from ensign.model.finding_kinds.proof import FAST_MATH_START, FILE_REPLACED
+from ensign.model.errors import InputError
+from ensign.model.finding_kinds.proof import FAST_MATH_START, FILE_REPLACED, LOOKS_UNOPTIMIZED
 from ensign.model.findings import Finding
-from ensign.proof.chosen_functions import chosen_functions
-from ensign.proof.evidence import BuildEvidence
+from ensign.proof.evidence import BuildEvidence, Compiled, own_units
 from ensign.proof.fast_math import links_fast_math
 from ensign.proof.identity import read_identity
 from ensign.proof.instructions import read_instructions
@@ -28,15 +29,24 @@ from ensign.proof.loader import (
     unknown_loader,
 )
 from ensign.proof.rules.artifact import FLUSHED
+from ensign.toolchains.instructions import set_named
 from ensign.tools.doctor.advice import Offers, advice_for
-from ensign.tools.doctor.isa_levels import asked_sets
+from ensign.tools.doctor.artifact import examine_evidence
 from ensign.tools.doctor.probe import COMPILERS, PROFILERS
-from ensign.tools.doctor.program_facts import ProgramLook, facts_of
+from ensign.tools.doctor.program_facts import AskedSet, ProgramLook, facts_of
+from ensign.tools.doctor.running_process import RunningProcess, read_process
 from ensign.tools.doctor.unused_archives import loader_surroundings, processor_levels
 
+_MOST_SOURCES, _MOST_BYTES = 2000, 1 << 20
+_CONDITION = re.compile(
+    rb"^[ \t]*#[ \t]*(?:if|ifdef|elif)\b(?:[^\n\\]|\\[ \t]*\n|\\)*", re.MULTILINE
+)
+_MACRO = re.compile(rb"\b__([A-Z][A-Z0-9_]{1,30}?)__\b")
+_FLAG = re.compile(r"-m([a-z0-9][a-z0-9_.-]*)")
 _VERSION = re.compile(r"-(\d+)$")
 _ASKED_VERSION = re.compile(r"(\d+)\.\d+\.\d+")
 _JAVA = "libjvm.so"
+_SYSTEM = ("/usr", "/bin", "/sbin", "/opt", "/lib", "/lib64")
 _PLAIN = ("gcc", "clang")
 _MACHINES_HERE = {
     "x86_64": ("x86-64", "x86 (32 bits)"),
@@ -46,6 +56,39 @@ _MACHINES_HERE = {
     "ppc64le": ("POWER",),
     "s390x": ("s390",),
 }
+
+
+def examine_program(
+    path: Path, processes: Processes, *, dry_run: bool = False, record: Path | None = None
+) -> ArtifactCheckup:
+    """As `examine_path`, with facts and advice where it is one program or library.
+
+    A folder has them where one program was built in it. InputError.
+    """
+    checkup, built = examine_evidence(path, processes, dry_run=dry_run, record=record)
+    if len(built) != 1:
+        return checkup
+    seen = built[0]
+    look = look_at(Path(seen.proof.binary.path), seen)
+    if look is None:
+        return checkup
+    look = replace(look, unoptimized=any(e.is_a(LOOKS_UNOPTIMIZED) for e in checkup.findings))
+    # What is looked at brings no programs of its own.
+    folder = path.absolute() if path.is_dir() else path.absolute().parent
+    installed = any(folder.is_relative_to(each) for each in _SYSTEM)
+    done = completed(checkup, look, LocalPrograms(folders=() if installed else (folder,)))
+    named = (Fact("file", seen.subject),) if path.is_dir() else ()
+    return replace(done, facts=(*named, *done.facts))
+
+
+def examine_process(number: int, processes: Processes) -> ArtifactCheckup:
+    """Look at a running process. InputError where there is none, or it may not be looked at."""
+    process = read_process(number)
+    checkup, built = examine_evidence(process.executable, processes)
+    look = look_at(process.executable, built[0]) if built else None
+    if look is None:
+        raise InputError(f"process {number} has ended, or its program cannot be read")
+    return of_process(checkup, process, with_mapped(look, process))
 
 
 def look_at(path: Path, seen: BuildEvidence) -> ProgramLook | None:
@@ -60,17 +103,7 @@ def look_at(path: Path, seen: BuildEvidence) -> ProgramLook | None:
     if why:
         return replace(look, libraries=None, why=f"unknown: {why}")
     found = libraries_of(path, identity, loader_surroundings())
-    return _with_choices(replace(look, libraries=found))
-
-
-def _with_choices(look: ProgramLook) -> ProgramLook:
-    chosen = tuple(
-        each
-        for library in look.libraries or ()
-        if library.path is not None and library.identity is not None and not look.foreign
-        for each in chosen_functions(library.path, look.identity.imports & library.identity.ifuncs)
-    )
-    return replace(look, chosen=chosen)
+    return replace(look, libraries=found)
 
 
 def with_mapped(look: ProgramLook, process: RunningProcess) -> ProgramLook:
@@ -83,7 +116,7 @@ def with_mapped(look: ProgramLook, process: RunningProcess) -> ProgramLook:
         )
         for each in process.mapped
     )
-    return _with_choices(replace(look, libraries=found, mapped=True))
+    return replace(look, libraries=found, mapped=True)
 
 
 def completed(
@@ -183,3 +216,43 @@ def read_worth() -> dict[str, str]:
 def _study_said(each: Mapping[str, str]) -> str:
     of = f"{each['program']}: " if "program" in each else ""
     return f"{of}{each['worth']} ({each['source']})"
+
+
+def asked_sets(seen: BuildEvidence) -> tuple[AskedSet, ...]:
+    """Each once, in the order of their names; sources are read as far as they are there."""
+    found: dict[str, AskedSet] = {}
+    for each in (*_by_flags(seen), *_by_guards(seen)):
+        found.setdefault(each.name, each)
+    return tuple(found[name] for name in sorted(found))
+
+
+def _by_flags(seen: BuildEvidence) -> Iterator[AskedSet]:
+    for unit in own_units(seen):
+        for word in unit.words or ():
+            match = _FLAG.fullmatch(word)
+            name = set_named(match[1]) if match else ""
+            if name:
+                yield AskedSet(name, word, f"{Path(unit.source).name} is compiled with {word}")
+
+
+def _by_guards(seen: BuildEvidence) -> Iterator[AskedSet]:
+    for unit in own_units(seen)[:_MOST_SOURCES]:
+        for macro in dict.fromkeys(_guards(unit)):
+            name = set_named(macro)
+            flag = f"-m{macro.lower().replace('sse4_', 'sse4.')}"
+            if name and not _has(unit, flag):
+                yield AskedSet(name, flag, f"__{macro}__ in {Path(unit.source).name}")
+
+
+def _has(unit: Compiled, flag: str) -> bool:
+    return flag in (unit.words or ())
+
+
+def _guards(unit: Compiled) -> Iterator[str]:
+    try:
+        text = read_regular(Path(unit.source), _MOST_BYTES)
+    except OSError:
+        return
+    for condition in _CONDITION.findall(text):
+        for macro in _MACRO.findall(condition):
+            yield macro.decode("ascii")

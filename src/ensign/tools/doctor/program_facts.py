@@ -9,8 +9,6 @@ from pathlib import Path
 
 from ensign.model.checkup import Fact
 from ensign.model.units import pluralize
-from ensign.proof.chosen_functions import ChosenFunction
-from ensign.proof.comparison import grouped
 from ensign.proof.evidence import BuildEvidence, own_units
 from ensign.proof.facts import Binary, Unit, UnitKind, compiler_of_comment
 from ensign.proof.flags import effects, level_of, lto_of
@@ -18,25 +16,28 @@ from ensign.proof.identity import GoBuild, Identity
 from ensign.proof.instructions import Instructions
 from ensign.proof.loader import ALLOCATORS, Library
 from ensign.proof.rust_calls import Crate, linked_crates
-from ensign.tools.doctor.isa_levels import AskedSet
 from ensign.tools.doctor.protections import hardening_of
-from ensign.tools.doctor.rust_facts import levels_of, lto_of_crates, targets_of_crates, uses_profile
 
 GO_TARGETS = ("GOAMD64", "GOARM64", "GOARM", "GO386", "GOPPC64", "GORISCV64", "GOMIPS", "GOMIPS64")
 PLT_MACHINES = ("x86-64", "x86 (32 bits)", "AArch64")
 _NO_DEBUG = "unknown: no debug information says them (-g would)"
 _SOME = 4
-_REGISTERS = {
-    "zmm": "512-bit registers (AVX-512)",
-    "evex": "256-bit registers, instructions of AVX-512",
-    "ymm": "256-bit registers (AVX)",
-    "xmm": "128-bit registers",
-    "general": "general registers alone",
-    "vdso": "code of the kernel's (vDSO)",
-    "": "code that could not be read",
-}
 _GO_FLAGS = ("-gcflags", "-ldflags", "-tags", "-race", "-msan", "-asan", "-cover")
+_STANDARD = "the standard library came compiled"
+_ACROSS = ("fat", "thin")
 _FEEDBACK = ("profile-use", "profile-instr-use", "profile-sample-use", "auto-profile")
+
+
+@dataclass(frozen=True, slots=True)
+class AskedSet:
+    """Instructions by Linux' name, the flag that allows them, and where the code asks for them.
+
+    `where` is a flag of some units, or a guard and its source.
+    """
+
+    name: str
+    flag: str
+    where: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,8 @@ class ProgramLook:
     """All that was read of one program. `libraries` is None where they cannot be told, for `why`.
 
     `mapped` says that they are those of a running process, not those that would be loaded.
-    `foreign`: it is for another processor than this machine's. `chosen` are functions that its
-    libraries choose on this machine, as far as that can be told. `unoptimized`: its code, or a
-    part of it, looks so. `asked` are instructions that its flags or sources ask for.
+    `foreign`: it is for another processor than this machine's. `unoptimized`: its code, or a part
+    of it, looks so. `asked` are instructions that its flags or sources ask for.
     """
 
     seen: BuildEvidence
@@ -56,7 +56,6 @@ class ProgramLook:
     why: str = ""
     mapped: bool = False
     foreign: bool = False
-    chosen: tuple[ChosenFunction, ...] = ()
     unoptimized: bool = False
     asked: tuple[AskedSet, ...] = ()
 
@@ -107,9 +106,8 @@ def facts_of(look: ProgramLook) -> tuple[Fact, ...]:
         *_plt(look),
         *_libraries(look),
         Fact("allocator", allocator_of(look)[1]),
-        *_chosen(look),
         *_linker(look),
-        Fact("code", _code(look)),
+        Fact("code", f"{look.identity.code_bytes:,} bytes"),
     )
 
 
@@ -319,34 +317,6 @@ def _loaded_allocator(look: ProgramLook, libraries: Sequence[Library]) -> tuple[
     return "", "no library that it loads defines malloc"
 
 
-def _chosen(look: ProgramLook) -> Iterator[Fact]:
-    names: set[str] = set()
-    for library in look.libraries or ():
-        if library.identity is not None:
-            names |= look.identity.imports & library.identity.ifuncs
-    if not names:
-        return
-    kinds = grouped((_REGISTERS[each.registers], each.name) for each in look.chosen)
-    parts = [f"{_some(found)} with {kind}" for kind, found in kinds.items()]
-    unknown = sorted(names - {each.name for each in look.chosen})
-    here = [f"chosen on this machine: {'; '.join(parts)}"] if parts else []
-    asked = [f"{_some(unknown)}, which is not known without running it"] if unknown else []
-    text = "; ".join((*here, *(f"chosen when loaded: {each}" for each in asked)))
-    yield Fact("IFUNC", text, (*map(_choice, look.chosen), *unknown))
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SOME} more" if len(names) > _SOME else ""
-    return f"{', '.join(names[:_SOME])}{more}"
-
-
-def _choice(each: ChosenFunction) -> str:
-    repeats = ", and the processor's string instructions" if each.repeats else ""
-    fuses = ", fused multiply-add" if each.fuses else ""
-    kind = f"{_REGISTERS[each.registers]}{fuses}{repeats}"
-    return f"{each.name}: {each.library}+{each.address:#x}, {kind}"
-
-
 def _linker(look: ProgramLook) -> Iterator[Fact]:
     if look.identity.linker:
         yield Fact("linker", look.identity.linker)
@@ -354,16 +324,45 @@ def _linker(look: ProgramLook) -> Iterator[Fact]:
         yield Fact("linker", "not named in it (GNU ld leaves no name)")
 
 
-def _code(look: ProgramLook) -> str:
-    size = f"{look.identity.code_bytes:,} bytes"
-    found = look.instructions
-    if found is None or not found.read:
-        return size
-    share = 100 * found.branches / found.read
-    sample = " of the pieces read" if found.partial else ""
-    return f"{size}; {share:.1f} of 100 instructions{sample} are conditional branches"
-
-
 def name_of(path: str) -> str:
     """Without its folder."""
     return Path(path).name
+
+
+def levels_of(crates: Sequence[Crate]) -> Fact:
+    """Their levels; all options of each as details."""
+    levels = Counter(f"opt-level {each.value('opt-level')}" for each in crates)
+    said = ", ".join(
+        f"{level} ({pluralize(number, 'crate')})" for level, number in levels.most_common()
+    )
+    more = tuple(
+        f"{each.name}: {' '.join(f'{name}={value}' for name, value in each.options.items())}"
+        for each in crates
+    )
+    return Fact("flags", f"{said}; {_STANDARD}", more)
+
+
+def optimizes_across(crates: Sequence[Crate]) -> bool:
+    """Whether rustc optimized across crates when it linked."""
+    return any(each.links and each.value("lto") in _ACROSS for each in crates)
+
+
+def lto_of_crates(crates: Sequence[Crate]) -> str:
+    """What rustc was told when it linked."""
+    linked = [each for each in crates if each.links]
+    if optimizes_across(linked):
+        kinds = sorted({each.value("lto") for each in linked if each.value("lto") in _ACROSS})
+        return f"done by rustc across {pluralize(len(crates), 'crate')} ({', '.join(kinds)})"
+    if any("linker-plugin-lto" in each.options for each in linked):
+        return "left to the linker (linker-plugin-lto)"
+    return "none across crates"
+
+
+def uses_profile(crates: Sequence[Crate]) -> int:
+    """How many were compiled with a profile."""
+    return sum("profile-use" in each.options for each in crates)
+
+
+def targets_of_crates(crates: Sequence[Crate]) -> Iterator[str]:
+    """The processor that each was compiled for; empty for the compiler's default."""
+    return (each.value("target-cpu") for each in crates)
