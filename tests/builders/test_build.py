@@ -256,17 +256,16 @@ def test_a_missing_compiler_is_one_line(
 @pytest.mark.usefixtures("project")
 def test_an_estimate_uses_what_the_last_build_took(tmp_path: Path, ports: BuildPorts) -> None:
     before = outlook(request(tmp_path, GCC_O2, GCC_O3), ports).estimate
-    assert (before.builds.waiting, before.builds.basis) == (3, "guess")
-    # By the size of the source, three small files, and so a range.
-    assert 0.5 < before.builds.wall_s < 5
-    assert before.builds.spread == 3
-    assert before.builds.disk_bytes == 140 * 2**20
+    assert (before.builds.waiting, before.builds.basis) == (3, "unknown")
+    assert (before.builds.wall_s, before.builds.disk_bytes, before.seconds) == (None, None, {})
     assert before.relinks.waiting == 0
     build_variants(request(tmp_path, GCC_O2, GCC_O3), ports)
     changed = replace(GCC_O3, flags="-fno-inline")
     after = outlook(request(tmp_path, GCC_O2, changed), ports).estimate
     assert (after.builds.waiting, after.builds.there) == (1, 2)
-    assert (after.builds.basis, after.builds.spread) == ("measured", 1)
+    assert after.builds.basis == "measured"
+    assert after.builds.wall_s is not None
+    assert after.builds.disk_bytes is not None
     assert 0 < after.builds.wall_s < 60
     assert 0 < after.builds.disk_bytes < 2**20
 
@@ -279,11 +278,9 @@ def test_a_build_that_never_was_takes_what_the_baseline_took(
     took_s = result.facts.build_s
     assert took_s is not None
     ahead = outlook(request(tmp_path, GCC_O2, GCC_O3), ports).estimate
-    assert (ahead.builds.waiting, ahead.builds.basis, ahead.builds.spread) == (1, "alike", 1)
-    # By the factor of 1.2 that -O3 is supposed to take; wall time on all cores may be less.
-    assert sum(ahead.seconds.values()) == pytest.approx(1.2 * took_s, rel=0.01)
-    lto = outlook(request(tmp_path, GCC_O2, GCC_LTO), ports).estimate
-    assert sum(lto.seconds.values()) > sum(ahead.seconds.values())
+    assert (ahead.builds.waiting, ahead.builds.basis) == (1, "alike")
+    assert ahead.builds.wall_s == pytest.approx(took_s)
+    assert list(ahead.seconds.values()) == [pytest.approx(took_s)]
 
 
 @pytest.mark.usefixtures("project")

@@ -130,23 +130,23 @@ def test_checks_ahead_are_counted_and_take_what_they_took(
 ) -> None:
     first = checked(tmp_path, PRINTS, GCC_O2, GCC_O3)
     before = outlook(first, ports).estimate.checks
-    assert (before.waiting, before.there, before.basis) == (2, 0, "guess")
-    # The baseline's, then the other on one of two cores; of a program of three small files.
-    assert 1.5 * 1 < before.wall_s < 1.5 * 5
-    assert before.spread == 3
+    assert (before.waiting, before.there, before.basis) == (2, 0, "unknown")
+    assert (before.wall_s, before.disk_bytes) == (None, None)
     events: list[BuildEvent] = []
     build_variants(first, ports, events.append)
     after = outlook(first, ports).estimate.checks
     assert (after.waiting, after.there, after.wall_s) == (0, 2, 0)
     more = outlook(checked(tmp_path, PRINTS, GCC_O2, GCC_O3, WRONG), ports).estimate.checks
     assert (more.waiting, more.there, more.basis) == (1, 2, "measured")
+    assert more.wall_s is not None
+    assert more.disk_bytes is not None
     assert 0 < more.wall_s < 60
     assert 0 < more.disk_bytes < 2**20
     other = {"commands": [["sh", "-c", "{artifact} | grep sum"]]}
     changed = outlook(checked(tmp_path, other, GCC_O2, GCC_O3), ports).estimate.checks
     assert (changed.waiting, changed.there) == (2, 0)
     expected = [each.expected_s for each in events if each.label.startswith("check of")]
-    assert expected[0] == 60
+    assert expected[0] == 0
 
 
 def test_a_baseline_that_fails_ends_it(tmp_path: Path, ports: BuildPorts) -> None:

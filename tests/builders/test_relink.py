@@ -108,16 +108,17 @@ def test_relinks_ahead_are_counted_and_take_what_they_took(
 ) -> None:
     first = laid_out(tmp_path, GCC_O2, Layouts(count=2))
     before = outlook(first, recording_ports).estimate
-    assert (before.relinks.waiting, before.relinks.basis) == (4, "guess")
-    assert before.relinks.wall_s == 4 * 2.0  # one stage makes them, in turn
+    assert (before.relinks.waiting, before.relinks.basis) == (4, "unknown")
+    assert before.relinks.wall_s is None
     build_variants(first, recording_ports)
     after = outlook(first, recording_ports).estimate
     assert (after.relinks.waiting, after.relinks.there, after.relinks.wall_s) == (0, 4, 0)
     more = outlook(laid_out(tmp_path, GCC_O2, Layouts(count=3)), recording_ports).estimate
     assert (more.relinks.waiting, more.relinks.there, more.relinks.basis) == (6, 0, "measured")
-    # However busy the machine: six more take three times what two took, and that is no guess.
+    assert more.builds.wall_s is not None
+    assert more.relinks.wall_s is not None
+    assert more.relinks.disk_bytes is not None
     assert 0 < more.relinks.wall_s < 6 * 60
-    assert more.relinks.wall_s != 6 * 2.0
     assert 0 < more.relinks.disk_bytes < 2**20
     both_s = more.builds.wall_s + more.relinks.wall_s
     assert both_s == pytest.approx(sum(more.seconds.values()))

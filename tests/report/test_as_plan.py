@@ -7,7 +7,7 @@ from ensign.report.as_plan import before_run, plan
 
 _WORK = (
     Work("builds", 3, 5, 90.0, 100 * 2**20, "measured"),
-    Work("relinks", 16, 0, 32.0, 80 * 2**20, "guess"),
+    Work("relinks", 16, 0, 32.0, 80 * 2**20, "alike"),
     Work("checks", 0, 4, 0.0, 0, "measured"),
     Work("trials", 30, 0, 300.0, 0, "budget"),
 )
@@ -26,7 +26,7 @@ def test_each_kind_of_work_has_its_time_its_disk_and_what_they_rest_on() -> None
     assert table.splitlines() == [
         "         to do  there        time       disk",
         "builds       3      5  1 min 30 s  100.0 MiB  as before",
-        "relinks     16      0        32 s   80.0 MiB  a guess",
+        "relinks     16      0        32 s   80.0 MiB  as the others",
         "checks       0      4",
         "trials      30      0  5 min 00 s             the budget",
         "in all                 7 min 02 s  180.0 MiB",
@@ -43,17 +43,27 @@ def test_a_confirmation_is_announced() -> None:
     assert "confirmed" not in planned(*_WORK)
 
 
-def test_a_guess_is_a_range_and_so_is_the_sum() -> None:
+def test_what_no_earlier_work_says_is_left_open() -> None:
     work = (
-        Work("builds", 4, 0, 12.0, 0, "guess", 3.0),
+        Work("builds", 4, 0, None, None, "unknown"),
+        Work("checks", 4, 0, 8.0, 2**20, "measured"),
         Work("trials", None, 0, 60.0, 0, "budget"),
     )
     expected = Expectation("small", "", (), (("run", "program"),), work, None, ())
     text = plan(expected, 80)
-    assert "4 s to 36 s" in text
-    assert "1 min 04 s to 1 min 36 s" in text
+    table = text.split("Expected:\n")[1].split("\n\n")[0]
+    assert table.splitlines() == [
+        "          to do  there            time         disk",
+        "builds        4      0               ?            ?  not known yet",
+        "checks        4      0             8 s      1.0 MiB  as before",
+        "trials  fitting      0      1 min 00 s               the budget",
+        "in all                  1 min 08 s + ?  1.0 MiB + ?",
+    ]
     assert "as many rounds as the budget holds" in text
-    assert "fitting" in text
-    said = before_run(expected)
-    assert said.startswith("expected: builds 4 s to 36 s (a guess); trials 1 min 00 s (the budget)")
+    assert before_run(expected) == (
+        "expected: 4 builds (how long is not known yet); checks 8 s (as before); "
+        "trials 1 min 00 s (the budget)"
+    )
+    known = replace(expected, work=work[1:])
+    assert before_run(known).endswith("trials 1 min 00 s (the budget); in all 1 min 08 s")
     assert before_run(replace(expected, work=())) == "expected: everything is there already"

@@ -27,7 +27,7 @@ from ensign.builders.build_stage import StageResult, perform_stage
 from ensign.builders.check_all import check_findings, check_variants
 from ensign.builders.check_context import CheckContext
 from ensign.builders.environments import environments_of
-from ensign.builders.estimate import Known, expected_seconds, remember_costs
+from ensign.builders.estimate import EarlierBuilds, expected_seconds, remember_costs
 from ensign.builders.plan import plan_builds
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.revisions import SourceTrees, obtain_sources
@@ -45,7 +45,6 @@ from ensign.model.variants import OWN_COMPILER
 from ensign.proof.evidence import some
 from ensign.sources.checkouts import EMPTY_SUBMODULES
 from ensign.sources.obtain import SourceTree
-from ensign.sources.size import source_size
 
 _WAKE_UP_S = 0.5  # Python handles Ctrl-C between two waits of the main thread
 
@@ -85,8 +84,8 @@ def build_variants(
         for revision, name in sorted({(each.revision, each.environment) for each in waiting}):
             tree = source.at(revision).tree
             require_dependencies(tree, request, ports, environments.roots.get(name))
-    known = Known(request.study.name, ports.cache, source_size(source.first.tree))
-    expected_s = expected_seconds(known, plan.stages)
+    earlier = EarlierBuilds(request.study.name, ports.cache)
+    expected_s = expected_seconds(earlier, plan.stages)
     context = GraphContext(source, plan.stage_of[request.baseline], ports.cores, expected_s)
     build_context = replace(
         build_context_of(request, ports, sandboxes, place),
@@ -99,7 +98,7 @@ def build_variants(
         raise CommandFailed(
             f"{failed}{_hint(source.first)}{way_out(str(failed), sandboxes.confinement)}"
         ) from None
-    remember_costs(known, plan.stages, ends)
+    remember_costs(earlier, plan.stages, ends)
     build = request.study.build
     results = tuple(
         left_out_result(variant, toolchains[variant.compiler], complaints[variant.name])

@@ -20,7 +20,7 @@ from ensign.builders.build_stage import BUILD_TREE, environment_of
 from ensign.builders.check_context import CheckContext, kept
 from ensign.builders.check_run import Checked, CheckRun, LimitMetError, varying
 from ensign.builders.collector import set_up_recorder
-from ensign.builders.estimate import remember_check
+from ensign.builders.estimate import EarlierBuilds, remember_check
 from ensign.builders.rebuilt_programs import changes, look
 from ensign.builders.sandboxes import Sandbox
 from ensign.host.entry import Entry, Facts
@@ -100,7 +100,7 @@ def perform_check(
     checked = _checked(entry)
     if not checked.failed:  # a failure may have come early
         check_s = (clock.monotonic_ns() - started_ns) / 1e9
-        remember_check(context.study.name, check_s, entry.size_bytes, cache)
+        remember_check(EarlierBuilds(context.study.name, cache), check_s, entry.size_bytes)
     return checked
 
 

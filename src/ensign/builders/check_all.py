@@ -11,7 +11,7 @@ from ensign.builders.build_results import BuildResult
 from ensign.builders.check import cached_check, perform_check
 from ensign.builders.check_context import CheckContext, check_key
 from ensign.builders.check_run import Checked
-from ensign.builders.estimate import check_cost
+from ensign.builders.estimate import EarlierBuilds, check_cost
 from ensign.builders.sandbox_mounts import shown_to_checks
 from ensign.builders.stages import jobs_for
 from ensign.model.builds import BuildEvent, BuildFacts, CheckStatus, EventKind, OnEvent
@@ -181,8 +181,9 @@ class _Checks:
     def _one(self, key: str, result: BuildResult, baseline: Checked | None, jobs: int) -> Checked:
         clock = self.context.build_context.clock
         started_ns = clock.monotonic_ns()
-        expected = check_cost(self.context.study.name, self.context.build_context.cache)
-        self._tell("started", result, 0, expected_s=expected.seconds)
+        cache = self.context.build_context.cache
+        last = check_cost(EarlierBuilds(self.context.study.name, cache))
+        self._tell("started", result, 0, expected_s=0.0 if last is None else last.seconds)
         end = perform_check(self.context, result, key, baseline, jobs)
         elapsed_ns = clock.monotonic_ns() - started_ns
         self._tell("failed" if end.failed else "finished", result, elapsed_ns, text=end.failed)

@@ -14,7 +14,7 @@ from ensign.builders.build_stage import StageResult
 from ensign.builders.check_all import count_missing
 from ensign.builders.check_context import CheckContext, compared_workloads
 from ensign.builders.environments import Environments, environments_of
-from ensign.builders.estimate import BuildEstimate, Known, estimate_of
+from ensign.builders.estimate import BuildEstimate, EarlierBuilds, estimate_of
 from ensign.builders.plan import BuildPlace, plan_builds
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.revisions import pinned_hashes, revisions_of
@@ -28,7 +28,6 @@ from ensign.model.study_build import CheckSection
 from ensign.model.study_environment import environment_of
 from ensign.model.variants import Variant
 from ensign.sources.obtain import lock_path, read_lock
-from ensign.sources.size import size_at_hand
 from ensign.toolchains.find import Toolchain
 
 
@@ -74,12 +73,9 @@ def outlook(request: BuildRequest, ports: BuildPorts) -> Outlook:
         results = _cached_results(request, built, plan, toolchains, ports.cache)
         checks = _count_checks(request, check, place, build_context, results)
         checks = (checks[0] + len(built) - len(results), checks[1])
-    size = size_at_hand(
-        request.study.source, request.path, place.source_sha256 or None, ports.cache
-    )
-    known = Known(request.study.name, ports.cache, size)
+    earlier = EarlierBuilds(request.study.name, ports.cache)
     at_once = ports.cores if sandboxes.concurrent else 1
-    estimate = estimate_of(known, plan.stages, checks, at_once)
+    estimate = estimate_of(earlier, plan.stages, checks, at_once)
     missing = missing_at_hand(request.study, place.source_sha256, plan, ports)
     return Outlook(plan, estimate, toolchains, left_out, confinement, later, missing)
 

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
-# Earlier ones of the same study; others of their kind in it; its size; or what the study allows.
-Basis = Literal["measured", "alike", "guess", "budget"]
+# Earlier ones of the same study; others of their kind in it; nothing; or what the study allows.
+Basis = Literal["measured", "alike", "unknown", "budget"]
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """Work of one kind: how many pieces wait (None: as many as fit), how many are there already.
 
-    `wall_s` is what those that wait take on all cores, `disk_bytes` what stays of them on disk;
-    `basis` says what both rest on; it may be more or less by a factor of `spread`.
+    `wall_s` is what those that wait take on all cores, `disk_bytes` what stays of them on disk,
+    each None where no earlier work says; `basis` says what both rest on.
     """
 
     name: str
     waiting: int | None
     there: int
-    wall_s: float
-    disk_bytes: int
+    wall_s: float | None
+    disk_bytes: int | None
     basis: Basis
-    spread: float = 1.0
+
+
+Number = TypeVar("Number", int, float)
+
+
+def known_sum(parts: Iterable[Number | None]) -> Number | None:
+    """The sum; None where a part is unknown."""
+    known = list(parts)
+    total: Number | None = None
+    return total if None in known else sum(each for each in known if each is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ _INDENT = "    "
 _NAMED = 4
 _BASIS: Mapping[Basis, str] = {
     "measured": "as before",
-    "alike": "by builds like them",
-    "guess": "a guess",
+    "alike": "as the others",
+    "unknown": "not known yet",
     "budget": "the budget",
 }
 
@@ -93,10 +93,11 @@ def _work(work: tuple[Work, ...]) -> list[str]:
     rows = [("", "to do", "there", "time", "disk", "")]
     rows += [
         (each.name, _waiting(each.waiting), str(each.there),
-         *_expected(each), _BASIS[each.basis] if each.waiting != 0 else "")
+         _time(each.wall_s), _disk(each.disk_bytes),
+         _BASIS[each.basis] if each.waiting != 0 else "")
         for each in work
     ]  # fmt: skip
-    rows.append(("in all", "", "", *_time_and_disk(*in_all(work)), ""))
+    rows.append(("in all", "", "", *_total(work), ""))
     name, *numbers, basis = (max(map(len, column)) for column in zip(*rows, strict=True))
     return [
         "  ".join(
@@ -110,45 +111,43 @@ def _work(work: tuple[Work, ...]) -> list[str]:
     ]
 
 
-def in_all(work: tuple[Work, ...]) -> tuple[float, float, int]:
-    """The least and the most time of all work (s), and its disk (bytes)."""
-    least_s = sum(each.wall_s / each.spread for each in work)
-    most_s = sum(each.wall_s * each.spread for each in work)
-    return least_s, most_s, sum(each.disk_bytes for each in work)
+def in_all(work: Sequence[Work]) -> tuple[float, int, bool]:
+    """The time of all work (s) and its disk (bytes), as far as they are known, and if they are."""
+    known = not any(each.wall_s is None for each in work)
+    disk_bytes = sum(each.disk_bytes or 0 for each in work)
+    return sum(each.wall_s or 0.0 for each in work), disk_bytes, known
 
 
-def time_range(least_s: float, most_s: float) -> str:
-    """`12 s`, or `4 s to 36 s` where the two differ."""
-    least, most = format_duration(least_s * 1e9), format_duration(most_s * 1e9)
-    return least if least == most else f"{least} to {most}"
+def _time(wall_s: float | None) -> str:
+    return "?" if wall_s is None else format_duration(wall_s * 1e9) if wall_s > 0 else ""
 
 
-def _expected(work: Work) -> tuple[str, str]:
-    return _time_and_disk(work.wall_s / work.spread, work.wall_s * work.spread, work.disk_bytes)
+def _disk(size_bytes: int | None) -> str:
+    return "?" if size_bytes is None else format_size(size_bytes) if size_bytes else ""
 
 
-def _time_and_disk(least_s: float, most_s: float, disk_bytes: int) -> tuple[str, str]:
-    return (
-        time_range(least_s, most_s) if most_s > 0 else "",
-        format_size(disk_bytes) if disk_bytes else "",
-    )
+def _total(work: Sequence[Work]) -> tuple[str, str]:
+    wall_s, disk_bytes, known = in_all(work)
+    more = "" if known else "+ ?"
+    parts = (_time(wall_s), _disk(disk_bytes))
+    time, disk = (" ".join(filter(None, (part, more))) for part in parts)
+    return time, disk
 
 
 def before_run(expected: Expectation) -> str:
     """One line for the start of a run: what is ahead, and how long it takes."""
-    least_s, most_s, _ = in_all(expected.work)
-    parts = [
-        f"{each.name} {time_range(each.wall_s / each.spread, each.wall_s * each.spread)}"
-        f" ({_BASIS[each.basis]})"
-        for each in expected.work
-        if each.waiting != 0 and each.wall_s > 0
-    ]
+    ahead = [each for each in expected.work if each.waiting != 0 and each.wall_s != 0]
+    parts = [_ahead(each) for each in ahead]
     said = "; ".join(parts) or "everything is there already"
-    return (
-        f"expected: {said}; in all {time_range(least_s, most_s)}"
-        if len(parts) > 1
-        else (f"expected: {said}")
-    )
+    wall_s, _, known = in_all(ahead)
+    total = f"; in all {_time(wall_s)}" if len(parts) > 1 and known else ""
+    return f"expected: {said}{total}"
+
+
+def _ahead(work: Work) -> str:
+    if work.wall_s is None:
+        return f"{_waiting(work.waiting)} {work.name} (how long is {_BASIS[work.basis]})"
+    return f"{work.name} {_time(work.wall_s)} ({_BASIS[work.basis]})"
 
 
 def _cpus(expected: Expectation) -> str:

@@ -27,7 +27,7 @@ from ensign.experiment.study.run import folder_of
 from ensign.experiment.study_file import StudyFile
 from ensign.host.cache import Cache
 from ensign.host.search_path import apart_from, not_tried
-from ensign.model.expectation import Expectation, PlannedVariant, Work
+from ensign.model.expectation import Expectation, PlannedVariant, Work, known_sum
 from ensign.model.placeholders import shown
 from ensign.model.study import Study
 from ensign.model.study_source import PathSource
@@ -37,7 +37,7 @@ from ensign.model.units import parse_duration_ns
 from ensign.model.variants import Variant
 
 _AFRESH = "to confirm"
-_NONE_AFRESH = Work(_AFRESH, 0, 0, 0, 0, "guess")
+_NONE_AFRESH = Work(_AFRESH, 0, 0, 0, 0, "alike")
 # Nothing was raced yet from which a number of confirming rounds could follow.
 _NO_ROUNDS, _NO_TIME_LEFT = RoundPlan("", 0, {}, 0), TimeLeft(0, 1)
 
@@ -151,9 +151,9 @@ def _afresh(file: StudyFile, cache: Cache, ports: Ports) -> Work:
         _AFRESH,
         waiting=sum(each.waiting or 0 for each in parts),
         there=sum(each.there for each in parts),
-        wall_s=sum(each.wall_s for each in parts),
-        disk_bytes=sum(each.disk_bytes for each in parts),
-        basis="guess",
+        wall_s=known_sum(each.wall_s for each in parts),
+        disk_bytes=known_sum(each.disk_bytes for each in parts),
+        basis="unknown" if any(each.wall_s is None for each in parts) else "alike",
     )
 
 
@@ -164,7 +164,8 @@ def _effort(variant: Variant) -> tuple[bool, bool, bool]:
 
 def _planned(variant: Variant, ahead: Outlook, *, is_baseline: bool) -> PlannedVariant:
     key = ahead.plan.stage_of[variant.name]
-    seconds = ahead.estimate.seconds
+    known = ahead.estimate.builds.wall_s is not None
+    seconds = ahead.estimate.seconds if known else {}
     return PlannedVariant(
         name=variant.name,
         compiler=ahead.toolchains[variant.compiler].version_line,
