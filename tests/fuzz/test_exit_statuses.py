@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ensign.cli.main import run_command_line
-from ensign.experiment.compare.drive_file import read_drive
+from ensign.experiment.compare.options import read_drive
 from ensign.experiment.study_file import read_study
 from ensign.model.errors import InputError
 from fuzz.check import corpus_of

@@ -15,7 +15,7 @@ from ensign.builders.rebuilt_programs import TreeBefore, what_ran
 from ensign.builders.recorder import compile_commands, read_calls
 from ensign.builders.sandboxes import Sandbox
 from ensign.builders.stage_facts import reader
-from ensign.experiment.compare.drive_file import read_drive
+from ensign.experiment.compare.options import read_drive
 from ensign.experiment.compare.result import read_bundled
 from ensign.experiment.environments import system_of
 from ensign.experiment.study.record import read_record

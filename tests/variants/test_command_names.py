@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from ensign.experiment.compare.commands import LONGEST, command_names
 from ensign.model.quoting import distinct_short
-from ensign.variants.command_names import LONGEST, command_names
 
 TUNED = "env GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL ./prog --input data/large"
 LONG = "data/a-long-name-of-a-folder/and-of-a-file.json"

@@ -13,9 +13,9 @@ from ensign.cli.compare import compare, plain_options
 from ensign.cli.doctor import doctor
 from ensign.cli.env import env
 from ensign.cli.init import init
+from ensign.cli.listings import schema, suites, workloads
 from ensign.cli.output import complain, say, settle, write
 from ensign.cli.record import record
-from ensign.cli.schema import schema
 from ensign.cli.ship import ship
 from ensign.cli.study import (
     bundle,
@@ -26,8 +26,6 @@ from ensign.cli.study import (
     run,
     unbundle,
 )
-from ensign.cli.suites import suites
-from ensign.cli.workloads import workloads
 from ensign.host.os_errors import refusal
 from ensign.host.signals import stopped_by_signals
 from ensign.model.errors import (

@@ -18,6 +18,28 @@ from ensign.model.units import parse_duration_ns, parse_share
 if TYPE_CHECKING:
     from ensign.model.drive import Drive
 
+import tomllib
+
+from pydantic import ValidationError
+
+from ensign.host.regular_file import read_text
+from ensign.model.drive import Drive
+from ensign.model.errors import InputError
+from ensign.model.validation import first_error
+
+
+def read_drive(path: Path) -> Drive:
+    """What is sent. InputError with the key that is wrong."""
+    try:
+        return Drive.model_validate(tomllib.loads(read_text(path)))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path} is no TOML: {error}") from None
+    except RecursionError:
+        raise InputError(f"{path} is no TOML that could be read: it nests too deeply") from None
+    except ValidationError as error:
+        raise InputError(f"{path}: {first_error(error)}") from None
+
+
 DEFAULT_PRECISION = 0.005
 DEFAULT_BUDGET_NS = 30 * 10**9
 DEFAULT_SLICE_NS = 5_000_000
@@ -51,7 +73,7 @@ class Option:
 
 
 def _read_drive(path: str) -> Drive:
-    from ensign.experiment.compare.drive_file import read_drive  # noqa: PLC0415  # imports much
+    from ensign.experiment.compare.options import read_drive  # noqa: PLC0415  # imports much
 
     return read_drive(Path(path))
 

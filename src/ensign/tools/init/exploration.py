@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from ensign.builders.build_depends import require_dependencies
@@ -31,6 +32,7 @@ from ensign.model.study_source import VENDORED
 from ensign.proof.loaded_bytes import read_dynamic
 from ensign.tools.init import build_options
 from ensign.tools.init.attempts import Attempt, Executable, Sample, ranked
+from ensign.tools.init.documented_commands import is_manual_of, plain_text
 from ensign.tools.init.samples import content_of, given_name
 from ensign.tools.init.search import LARGEST_BYTES, TRIAL_NS, TriedCommand
 
@@ -406,3 +408,31 @@ def _content(path: Path) -> bytes | None:
         return path.read_bytes()
     except OSError:
         return None
+
+
+class Usage:
+    """What an explored tree says of its programs: files, texts, and help."""
+
+    def __init__(self, exploration: Exploration) -> None:
+        self._exploration = exploration
+        self._by_program: dict[Executable, str] = {}
+
+    @cached_property
+    def files(self) -> dict[str, int]:
+        """As `Exploration.files`."""
+        return self._exploration.files()
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """What the project says to its users, by the names of its files, without markup."""
+        texts = self._exploration.texts(list(self.files))
+        return {name: plain_text(text) for name, text in texts}
+
+    def of(self, program: Executable) -> str:
+        """A program's help, or its manual page; empty where there is neither."""
+        if program not in self._by_program:
+            manuals = (
+                text for name, text in self.texts.items() if is_manual_of(name, program.name)
+            )
+            self._by_program[program] = self._exploration.help_of(program) or next(manuals, "")
+        return self._by_program[program]

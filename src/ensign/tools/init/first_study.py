@@ -42,7 +42,7 @@ from ensign.tools.init.documented_commands import (
 )
 from ensign.tools.init.doubts import doubts, nothing_ran, nothing_works
 from ensign.tools.init.draft import Draft, DraftWorkload, draft_text, study_name
-from ensign.tools.init.exploration import Exploration, crowdedness
+from ensign.tools.init.exploration import Exploration, Usage, crowdedness
 from ensign.tools.init.first_build import Building, Callbacks, explored_with_programs
 from ensign.tools.init.made_samples import formats_of_name, is_made_whole, made_sample, made_samples
 from ensign.tools.init.roundtrip import undoing_of, ways_back, writers, written_sample
@@ -58,7 +58,6 @@ from ensign.tools.init.search import (
     too_long,
     will_do,
 )
-from ensign.tools.init.usage import Usage
 
 _MOST_SAMPLES = 8
 _MOST_PROGRAMS = 12

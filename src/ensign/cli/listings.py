@@ -1,4 +1,4 @@
-"""`ensign suites redis`: the tests of a published suite, and which of them can be raced."""
+"""Commands that list: tests of a published suite, a project's own tests, the schemas of files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,56 @@ import typer
 
 from ensign.cli.options import Outputs, expanded, output_options
 from ensign.cli.output import complain, say
+
+
+def schema(
+    *,
+    results: Annotated[
+        bool,
+        typer.Option("--results", help="The schema of the JSON that 'report' and 'compare' write."),
+    ] = False,
+) -> None:
+    """Print the JSON Schema of a study file, or of the results as JSON."""
+    if results:
+        from ensign.report.formats import results_schema_text  # noqa: PLC0415
+
+        say(results_schema_text())
+        return
+    import json  # noqa: PLC0415
+
+    from ensign.model.study import study_schema  # noqa: PLC0415  # pydantic loads with it
+
+    say(json.dumps(study_schema(), indent=2) + "\n")
+
+
+def workloads(
+    listed: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LIST",
+            help="A list of tests as CTest (json-v1) or Meson (introspect) prints it.",
+        ),
+    ],
+    *,
+    source: Annotated[
+        str, typer.Option(metavar="DIR", help="The source folder, as it stands in LIST.")
+    ],
+    artifact: Annotated[
+        str,
+        typer.Option(metavar="PATH", help="The study's artifact, below that: build/program."),
+    ] = "",
+) -> None:
+    """Write a project's tests and benchmarks as [[workloads]] of a study, for you to choose from.
+
+    Each keeps its arguments, its folder and its environment; paths below the source folder
+    become {files}. What cannot be a workload is left as a comment, with the reason. Nothing is run.
+
+    Exit status: 0, 2 where LIST is no such list.
+    """
+    from ensign.experiment.suites import project_workloads  # noqa: PLC0415  # pydantic loads
+
+    say(project_workloads(listed, source, artifact))
+
 
 _INPUT = 2
 
