@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Required, TypedDict, cast
 
 from ensign.builders.sandbox_mounts import RESULTS, given_env, paths_in, sandbox_paths, tree_limits
 from ensign.experiment.ports import Ports
@@ -37,12 +37,55 @@ WORK = "/tmp/work"  # noqa: S108  # of the sandbox alone
 _TMP = "{tmp}"
 _MOST_LOG_BYTES = 2**28
 _LOCALE = re.compile(r"LANG|LANGUAGE|LC_[A-Z]+|TZ")
-_Change = Callable[[Json], Json]
 _FEWEST_PARTS = 3  # of a path: what lies in the root is no one study's
 _COUNTS_APART = (5, 14)  # the Linux since which each user namespace has its own count
 _OF_THE_METER = 16
-_FILES = ("stdin", "stdout", "stderr")
 _MADE_ANEW = ("/proc", "/dev", "/sys")
+
+
+class _Process(TypedDict, total=False):
+    """What of a process in a request is read or changed here; the rest stays as it is."""
+
+    argv: Required[Sequence[str]]
+    env: Mapping[str, str]
+    clear_env: bool
+    limits: Mapping[str, int]
+    cwd: str | None
+    root: str | None
+    stdin: object
+    stdout: object
+    stderr: object
+
+
+class _Load(TypedDict, total=False):
+    process: _Process | None
+
+
+class _Variant(TypedDict, total=False):
+    program: Required[_Process]
+    preload: Sequence[_Process]
+    prepare: Sequence[_Process]
+    cleanup: Sequence[_Process]
+    load: _Load | None
+    files: Mapping[str, Sequence[str]] | None
+
+
+class _Contained(TypedDict, total=False):
+    reads: Sequence[str]
+    writes: Sequence[str]
+    user: Mapping[str, int] | None
+    tmp_bytes: int | None
+    marks: bool
+
+
+class _Request(TypedDict, total=False):
+    process: _Process
+    variants: Sequence[_Variant]
+    containment: _Contained
+    scratch: str
+
+
+_Change = Callable[[_Process], _Process]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +119,25 @@ class Sandboxed:
     @contextmanager
     def placed(self, meter: Path, request: Json) -> Iterator[Placed]:
         """See `Surroundings.placed`."""
+        asked = cast("_Request", request)
         with temporary_folder("work") as folder:
             folder.chmod(0o711)
-            self._hand_over(request)
-            logs = _logs_of(request)
+            self._hand_over(asked)
+            logs = _logs_of(asked)
             for number in logs:
                 self._make_log(folder / f"log-{number}")
-            asked = self._contained(request, meter)
-            argv = self.confinement.argv(self._shown(meter, request, folder), as_user=False)
+            contained = cast("Json", self._contained(asked, meter))
+            argv = self.confinement.argv(self._shown(meter, asked, folder), as_user=False)
             try:
-                yield Placed(asked, argv, self._env_of_meter())
+                yield Placed(contained, argv, self._env_of_meter())
             finally:
                 for number in logs:
                     _take_log(folder / f"log-{number}", number)
 
-    def _shown(self, meter: Path, request: Json, folder: Path) -> ConfinementRequest:
+    def _shown(self, meter: Path, request: _Request, folder: Path) -> ConfinementRequest:
         home = self.env.get("HOME", "")
-        rules, named = self.rules, named_paths(request, home, self.rules.cwd)
-        contained = cast("Mapping[str, Sequence[str]]", request.get("containment", {}))
+        rules, named = self.rules, _named_paths(request, home, self.rules.cwd)
+        contained = request.get("containment", {})
         write = (*rules.write, *self._own(request))
         read = (meter, *rules.read, *named.read, *map(Path, contained.get("reads", ())))
         return ConfinementRequest(
@@ -115,29 +159,28 @@ class Sandboxed:
             network=rules.network,
             ends_with_parent=False,
             cgroups=True,
-            inner_roots=roots_in(request),
+            inner_roots=_roots_in(request),
             meter=meter,
         )
 
-    def _cwd(self, named: NamedPaths, home: str) -> str:
+    def _cwd(self, named: _NamedPaths, home: str) -> str:
         """Where programs begin that have no other working directory."""
         cwd = self.rules.cwd
         return str(cwd) if cwd is not None and cwd in (*named.read, Path(home)) else "/"
 
-    def _contained(self, request: Json, meter: Path) -> Json:
+    def _contained(self, request: _Request, meter: Path) -> _Request:
         user = self.confinement.user
-        asked = cast("Json", request.get("containment", {}))
-        contained = {
-            **asked,
+        contained: _Contained = {
+            **request.get("containment", {}),
             "user": None if user is None else {"uid": user.uid, "gid": user.gid},
             "tmp_bytes": self.rules.tmp_bytes,
             "marks": False,
         }
-        own = self._own_count(len(cast("Sequence[Json]", request.get("variants", ()))))
-        changed = with_processes(request, partial(self._process, own=own))
+        own = self._own_count(len(request.get("variants", ())))
+        changed = _with_processes(request, partial(self._process, own=own))
         home = self.env.get("HOME", "")
-        cwd = self._cwd(named_paths(request, home, self.rules.cwd), home)
-        changed = with_processes(changed, partial(_in_root, meter=str(meter), cwd=cwd))
+        cwd = self._cwd(_named_paths(request, home, self.rules.cwd), home)
+        changed = _with_processes(changed, partial(_in_root, meter=str(meter), cwd=cwd))
         return {**changed, "scratch": WORK, "containment": contained}
 
     def _own_count(self, variants: int) -> int | None:
@@ -153,21 +196,19 @@ class Sandboxed:
             return None
         return most * max(1, variants) + _OF_THE_METER
 
-    def _process(self, process: Json, own: int | None) -> Json:
-        env = cast("Mapping[str, str]", process.get("env", {}))
-        limits = cast("Json", process.get("limits", {}))
+    def _process(self, process: _Process, own: int | None) -> _Process:
         held = {
             "tree_processes": self.rules.limits.tree_processes,
             "tree_memory_bytes": self.rules.limits.tree_memory_bytes,
             "processes": own,
         }
-        words = cast("Sequence[str]", process["argv"])
+        limits = {key: most for key, most in held.items() if most is not None}
         return {
             **process,
-            "argv": [_held_file().sub(rf"{WORK}/log-\1/log", word) for word in words],
-            "env": {**self._env_of_program(), **env},
+            "argv": [_held_file().sub(rf"{WORK}/log-\1/log", word) for word in process["argv"]],
+            "env": {**self._env_of_program(), **process.get("env", {})},
             "clear_env": True,
-            "limits": {**{key: most for key, most in held.items() if most is not None}, **limits},
+            "limits": {**limits, **process.get("limits", {})},
         }
 
     def _env_of_program(self) -> Mapping[str, str]:
@@ -181,15 +222,15 @@ class Sandboxed:
         usual = {name: text for name, text in self.env.items() if _LOCALE.fullmatch(name)}
         return {"PATH": self.env.get("PATH", os.defpath), **usual}
 
-    def _hand_over(self, request: Json) -> None:
+    def _hand_over(self, request: _Request) -> None:
         """What was made for the programs of this run to write to becomes theirs."""
         user = self.confinement.user
         if user is not None:
             hand_over(self._own(request), user)
 
-    def _own(self, request: Json) -> tuple[Path, ...]:
-        contained = cast("Mapping[str, Sequence[str]]", request.get("containment", {}))
-        return (*map(Path, contained.get("writes", ())), *_folders_of_ensign(request))
+    def _own(self, request: _Request) -> tuple[Path, ...]:
+        writes = request.get("containment", {}).get("writes", ())
+        return (*map(Path, writes), *_folders_of_ensign(request))
 
     def _make_log(self, path: Path) -> None:
         path.mkdir(mode=0o700)
@@ -199,7 +240,7 @@ class Sandboxed:
 
 
 @dataclass(slots=True)
-class NamedPaths:
+class _NamedPaths:
     """Absolute paths in the processes of a request."""
 
     programs: list[Path] = field(default_factory=list)
@@ -209,19 +250,19 @@ class NamedPaths:
     empty: list[Path] = field(default_factory=list)
 
 
-def named_paths(request: Json, home: str, folder: Path | None = None) -> NamedPaths:
+def _named_paths(request: _Request, home: str, folder: Path | None = None) -> _NamedPaths:
     """What the programs of a request need of the machine, as far as it says so.
 
     `folder` is where they begin that have no other working directory.
     """
-    found = NamedPaths()
+    found = _NamedPaths()
 
-    def take(process: Json) -> Json:
-        words = cast("Sequence[str]", process["argv"])
-        cwd = cast("str | None", process.get("cwd")) or (str(folder) if folder else None)
+    def take(process: _Process) -> _Process:
+        words = process["argv"]
+        cwd = process.get("cwd") or (str(folder) if folder else None)
         if "{" not in words[0]:
             found.programs += _program(words[0], cwd)
-        texts = [*words[1:], *cast("Mapping[str, str]", process.get("env", {})).values()]
+        texts = [*words[1:], *process.get("env", {}).values()]
         texts += [each for each in (process.get("stdin"),) if isinstance(each, str)]
         plain = (text for text in texts if "{" not in text)
         found.read += paths_in(plain, {"HOME": home})
@@ -230,9 +271,9 @@ def named_paths(request: Json, home: str, folder: Path | None = None) -> NamedPa
             found.empty.append(Path(cwd))
         return process
 
-    with_processes(request, take)
-    for variant in cast("Sequence[Json]", request.get("variants", ())):
-        files = cast("Mapping[str, Sequence[str]] | None", variant.get("files"))
+    _with_processes(request, take)
+    for variant in request.get("variants", ()):
+        files = variant.get("files")
         found.copied += files["folders"] if files else ()
     begins = dict.fromkeys(found.empty)
     found.empty = [each for each in begins if not may_be_shown(each, home)]
@@ -252,19 +293,19 @@ def may_be_shown(path: Path, home: str) -> bool:
     return len(path.parts) >= _FEWEST_PARTS and not is_home and not anew
 
 
-def _folders_of_ensign(request: Json) -> tuple[Path, ...]:
+def _folders_of_ensign(request: _Request) -> tuple[Path, ...]:
     """Folders that ensign made for `{tmp}` of commands that are run one after the other."""
     found: list[Path] = []
     made = re.compile(rf"/[^\s'\"=:,]*/(?:{TEMPORARY_NAME.pattern})(?![^/\s'\"])")
 
-    def take(process: Json) -> Json:
-        texts = [*cast("Sequence[str]", process["argv"])]
-        texts += cast("Mapping[str, str]", process.get("env", {})).values()
-        texts += [each for key in _FILES if isinstance(each := process.get(key), str)]
+    def take(process: _Process) -> _Process:
+        texts = [*process["argv"], *process.get("env", {}).values()]
+        files = (process.get("stdin"), process.get("stdout"), process.get("stderr"))
+        texts += [each for each in files if isinstance(each, str)]
         found.extend(Path(each) for text in texts for each in made.findall(text))
         return process
 
-    with_processes(request, take)
+    _with_processes(request, take)
     return tuple(each for each in dict.fromkeys(found) if _is_own(each))
 
 
@@ -275,39 +316,45 @@ def _is_own(folder: Path) -> bool:
         return False
 
 
-def with_processes(request: Json, change: _Change) -> Json:
+def _with_processes(request: _Request, change: _Change) -> _Request:
     """The request with each of its processes changed. Drives have none, and stay."""
     if "process" in request and "variants" not in request:
-        return {**request, "process": change(cast("Json", request["process"]))}
-    variants = cast("Sequence[Json]", request.get("variants", ()))
+        return {**request, "process": change(request["process"])}
+    variants = request.get("variants", ())
     return {**request, "variants": [_variant(each, change) for each in variants]}
 
 
-def _variant(variant: Json, change: _Change) -> Json:
-    changed = {**variant, "program": change(cast("Json", variant["program"]))}
-    for key in ("preload", "prepare", "cleanup"):
-        steps = cast("Sequence[Json]", variant.get(key, ()))
-        changed[key] = [change(each) if each.get("argv") else each for each in steps]
-    load = cast("Json | None", variant.get("load"))
-    if load is not None and load.get("process") is not None:
-        changed["load"] = {**load, "process": change(cast("Json", load["process"]))}
-    return changed
+def _variant(variant: _Variant, change: _Change) -> _Variant:
+    def steps(asked: Sequence[_Process]) -> list[_Process]:
+        return [change(each) if each.get("argv") else each for each in asked]
+
+    changed: _Variant = {
+        **variant,
+        "program": change(variant["program"]),
+        "preload": steps(variant.get("preload", ())),
+        "prepare": steps(variant.get("prepare", ())),
+        "cleanup": steps(variant.get("cleanup", ())),
+    }
+    load = variant.get("load")
+    process = None if load is None else load.get("process")
+    if load is None or process is None:
+        return changed
+    return {**changed, "load": {**load, "process": change(process)}}
 
 
 def _held_file() -> re.Pattern[str]:
     return re.compile(rf"/proc/{os.getpid()}/fd/(\d+)")
 
 
-def _logs_of(request: Json) -> tuple[int, ...]:
+def _logs_of(request: _Request) -> tuple[int, ...]:
     """Files without a name that ensign holds open for programs to write to."""
     found: list[int] = []
 
-    def take(process: Json) -> Json:
-        words = cast("Sequence[str]", process["argv"])
-        found.extend(int(each) for word in words for each in _held_file().findall(word))
+    def take(process: _Process) -> _Process:
+        found.extend(int(each) for word in process["argv"] for each in _held_file().findall(word))
         return process
 
-    with_processes(request, take)
+    _with_processes(request, take)
     return tuple(dict.fromkeys(found))
 
 
@@ -317,27 +364,27 @@ def _take_log(path: Path, descriptor: int) -> None:
         os.pwrite(descriptor, read_foreign(path / "log", _MOST_LOG_BYTES), 0)
 
 
-def _in_root(process: Json, meter: str, cwd: str) -> Json:
+def _in_root(process: _Process, meter: str, cwd: str) -> _Process:
     """A process with a root directory finds programs, and begins, as one does there."""
     if process.get("root") is None:
         return process
-    env = {**cast("Mapping[str, str]", process["env"]), "PATH": ROOT_PATH}
-    words = cast("Sequence[str]", process["argv"])
+    words = process["argv"]
     argv = [METER_INSIDE, *words[1:]] if words[0] == meter else words
+    env = {**process["env"], "PATH": ROOT_PATH}
     return {**process, "argv": argv, "env": env, "cwd": process.get("cwd") or cwd}
 
 
-def roots_in(request: Json) -> tuple[Path, ...]:
+def _roots_in(request: _Request) -> tuple[Path, ...]:
     """The root directories that processes of a request run in."""
     found: list[Path] = []
 
-    def take(process: Json) -> Json:
+    def take(process: _Process) -> _Process:
         root = process.get("root")
         if isinstance(root, str):
             found.append(Path(root))
         return process
 
-    with_processes(request, take)
+    _with_processes(request, take)
     return tuple(dict.fromkeys(found))
 
 
