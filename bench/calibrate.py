@@ -123,7 +123,7 @@ def slices(_: Bench) -> Rows:
 
 
 def twins(bench: Bench) -> Rows:
-    """Is any place among the variants of a race favoured? Seven copies of one Redis."""
+    """Is any place among the variants of a race favored? Seven copies of one Redis."""
     return redis_twins.measure(bench.repetitions)
 
 

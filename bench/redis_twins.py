@@ -1,4 +1,4 @@
-"""Is any place among the variants favoured? Seven copies of one Redis race each other.
+"""Is any place among the variants favored? Seven copies of one Redis race each other.
 
 All variants are the same file, so every true ratio is 1. A copy's number is its place in the
 request (the twin of a study is the last one); which copy gets the first slice is drawn anew for

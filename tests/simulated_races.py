@@ -53,12 +53,12 @@ def shifted(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
 
 
 def exponential(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """Draw exponential noise, centred on its mean: skewness 2."""
+    """Draw exponential noise, centered on its mean: skewness 2."""
     return rng.exponential(1.0, shape) - 1.0
 
 
 def lognormal(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """Draw lognormal noise (sigma 0.5), centred on its mean, sd 1: skewness 1.75."""
+    """Draw lognormal noise (sigma 0.5), centered on its mean, sd 1: skewness 1.75."""
     mean = math.exp(_LOGNORMAL_SIGMA**2 / 2)
     sd = mean * math.sqrt(math.expm1(_LOGNORMAL_SIGMA**2))
     return np.asarray((rng.lognormal(0.0, _LOGNORMAL_SIGMA, shape) - mean) / sd)

@@ -16,7 +16,7 @@ from pathlib import Path
 import typer
 
 from ensign.cli.main import EXIT_STATUSES, app
-from ensign.model.finding_kinds.catalogue import CATALOGUE, Group
+from ensign.model.finding_kinds.catalog import CATALOG, Group
 from ensign.model.findings import FindingKind
 from ensign.model.study import study_schema
 from ensign.report.formats import results_schema_text
@@ -357,7 +357,7 @@ def _variables(meanings: Mapping[str, str]) -> str:
 
 def findings_page() -> str:
     """Markdown with a table for each group."""
-    return "\n".join([_FINDINGS, *(line for group in CATALOGUE for line in _group(group))])
+    return "\n".join([_FINDINGS, *(line for group in CATALOG for line in _group(group))])
 
 
 def _group(group: Group) -> Iterator[str]:

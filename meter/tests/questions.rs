@@ -63,7 +63,7 @@ fn command_lines_are_read_without_being_run() {
 fn what_is_no_question_is_refused() {
     for verb in ["check", "parse"] {
         assert!(answers(verb, &[]).is_empty());
-        let done = ask(verb, &[json!({"colour": "red"})]);
+        let done = ask(verb, &[json!({"color": "red"})]);
         assert_eq!(done.status.code(), Some(2));
     }
 }

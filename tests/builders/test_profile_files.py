@@ -24,7 +24,7 @@ def test_files_are_laid_at_their_places(tmp_path: Path) -> None:
     assert (tree / "src" / "a.c").exists()
 
 
-def test_a_full_disk_stays_recognisable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_stays_recognizable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: Path, target: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(target))
 

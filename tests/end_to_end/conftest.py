@@ -35,7 +35,7 @@ _GROUP = re.compile(r"ensign-(\d+)-[0-9a-f]{16}")
 # For tests that are about something else than time: a second or two on an idle machine, and as
 # long as it takes on a busy one.
 SOON = ("--budget", "20s", "--precision", "60%")
-_NEIGHBOURS_S = 10.0
+_NEIGHBORS_S = 10.0
 _PATIENCE_S = 120.0  # for a slow machine under load; nothing is measured by it
 
 
@@ -165,13 +165,13 @@ class Ensign:
             time.sleep(0.02)
 
     def nothing_left(self) -> None:
-        """A group may be that of a neighbour who was killed: at the end the next run removes it.
+        """A group may be that of a neighbor who was killed: at the end the next run removes it.
 
         That a run leaves none itself is tested by the meter, which knows its own groups.
         """
         give_up = time.monotonic() + _PATIENCE_S
         while (found := self.leftovers()) and time.monotonic() < give_up:
-            if time.monotonic() > give_up - _PATIENCE_S + _NEIGHBOURS_S:
+            if time.monotonic() > give_up - _PATIENCE_S + _NEIGHBORS_S:
                 list(LocalMeter().run("exec", {"schema": 1, "process": {"argv": ["true"]}}))
             time.sleep(0.02)
         assert found == []

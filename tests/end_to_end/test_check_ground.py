@@ -39,7 +39,7 @@ rounds = 3
 name = "one"
 command = ["{{artifact}}", "200000"]
 """
-# The optimiser of -O2 alone makes it wrong: __OPTIMIZE_SIZE__ is -Os, -O1 builds say so.
+# The optimizer of -O2 alone makes it wrong: __OPTIMIZE_SIZE__ is -Os, -O1 builds say so.
 PROGRAM = """\
 #include <stdio.h>
 #include <stdlib.h>

@@ -157,11 +157,11 @@ def test_failures_can_be_measured(ensign: Ensign, programs: Programs) -> None:
 def test_files_and_environment_per_variant(ensign: Ensign) -> None:
     for variant in ("1", "2", "twin"):
         (ensign.folder / f"in-{variant}").write_text(f"for {variant}\n")
-    script = 'read line; echo "$line $COLOUR"; i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done'
+    script = 'read line; echo "$line $COLOR"; i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done'
     command = f"sh -c '{script}'"
     done = ensign(
         "compare", command, command, *SOON, "--input", "in-{variant}", "--output", "out-{variant}",
-        "--env", "COLOUR=blue", "--export-json", "out.json",
+        "--env", "COLOR=blue", "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err
     for variant in ("1", "2", "twin"):

@@ -11,7 +11,7 @@ from end_to_end.conftest import Ensign
 from end_to_end.small_study import BATCH, SERVER, with_shared_folder, write_study
 from end_to_end.test_study import results, trials
 
-# Variants differ in their optimisation only; what -O2 defines is planted.
+# Variants differ in their optimization only; what -O2 defines is planted.
 PLANTED = "case '{cflags}' in *-O2*) f='FLAGS';; esac; {cc} {cflags} $f"
 THREE = ('optimization = ["-O1", "-O2"]', 'optimization = ["-O1", "-O2", "-Os"]')
 # What fails in every run would be found before the race.

@@ -143,7 +143,7 @@ def test_env_entries() -> None:
         (pilot("b", 2 * MS, busy=2), Mode.INTERLEAVED, Metric.CPU, True),
     ],
 )
-def test_behaviour_decides_how_to_race(
+def test_behavior_decides_how_to_race(
     second: CommandPilot, mode: Mode, metric: Metric, *, pinned: bool
 ) -> None:
     plan = plan_race(TWO, {"1": pilot("a", 99 * MS), "2": second}, ())

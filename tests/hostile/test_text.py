@@ -95,10 +95,10 @@ def evil_result() -> Result:
     )
 
 
-@pytest.mark.parametrize("colour", [False, True])
-def test_a_page_for_the_terminal_has_no_commands_but_its_own_colours(colour: bool) -> None:  # noqa: FBT001
-    text = as_terminal.render(evil_result(), Screen(colour=colour), details=True)
-    if colour:
+@pytest.mark.parametrize("color", [False, True])
+def test_a_page_for_the_terminal_has_no_commands_but_its_own_colors(color: bool) -> None:  # noqa: FBT001
+    text = as_terminal.render(evil_result(), Screen(color=color), details=True)
+    if color:
         assert "\x1b[1m" in text
     assert not hidden(re.sub(r"\x1b\[[0-9;]*m", "", text))
     assert "\x1b[8m" not in text

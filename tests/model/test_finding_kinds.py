@@ -1,4 +1,4 @@
-"""The catalogue of findings: complete, used, and what the docs speak of."""
+"""The catalog of findings: complete, used, and what the docs speak of."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ensign.model.finding_kinds.catalogue import CATALOGUE
+from ensign.model.finding_kinds.catalog import CATALOG
 from ensign.model.findings import Finding, FindingKind, Severity
 
 ROOT = Path(__file__).parents[2]
-KINDS = [kind for group in CATALOGUE for kind in group.kinds]
+KINDS = [kind for group in CATALOG for kind in group.kinds]
 CODES = {kind.code for kind in KINDS}
 DEFINITIONS = ROOT / "src/ensign/model/finding_kinds"
 
@@ -26,12 +26,12 @@ def defined() -> set[str]:
     found = set()
     for path in DEFINITIONS.glob("*.py"):
         for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.Assign) and path.stem != "catalogue":
+            if isinstance(node, ast.Assign) and path.stem != "catalog":
                 found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     return found
 
 
-def test_each_code_and_severity_is_in_the_catalogue_once() -> None:
+def test_each_code_and_severity_is_in_the_catalog_once() -> None:
     pairs = [(kind.code, kind.severity) for kind in KINDS]
     assert len(pairs) == len(set(pairs))
     assert len(defined()) == len(KINDS)

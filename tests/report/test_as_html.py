@@ -146,18 +146,18 @@ def test_every_chart_has_words_for_those_who_do_not_see_it(usual: str) -> None:
     assert usual.count("<desc>") == len(charts)
 
 
-def test_charts_follow_the_mode_in_every_colour(usual: str) -> None:
+def test_charts_follow_the_mode_in_every_color(usual: str) -> None:
     drawn = "".join(re.findall(r"<svg.*?</svg>", usual, flags=re.DOTALL))
-    known = {colour.light for colour in drawing.ALL} | {"none", "transparent"}
+    known = {color.light for color in drawing.ALL} | {"none", "transparent"}
     used = set(re.findall(r'(?:fill|stroke)="([^"]+)"', drawn))
-    assert used <= known, "a colour that the dark mode does not replace"
+    assert used <= known, "a color that the dark mode does not replace"
 
 
 def contrast(one: str, other: str) -> float:
-    """Contrast ratio of two colours, WCAG 2.2."""
+    """Contrast ratio of two colors, WCAG 2.2."""
 
-    def luminance(colour: str) -> float:
-        parts = (int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5))
+    def luminance(color: str) -> float:
+        parts = (int(color[start : start + 2], 16) / 255 for start in (1, 3, 5))
         linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
@@ -168,8 +168,8 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("mode", ["light", "dark"])
 def test_text_can_be_read(mode: str) -> None:
     paper = getattr(drawing.PAPER, mode)
-    for colour in (drawing.INK, drawing.MUTED, drawing.FASTER, drawing.SLOWER, drawing.UNCLEAR):
-        assert contrast(getattr(colour, mode), paper) >= 4.5, colour.name
+    for color in (drawing.INK, drawing.MUTED, drawing.FASTER, drawing.SLOWER, drawing.UNCLEAR):
+        assert contrast(getattr(color, mode), paper) >= 4.5, color.name
     for texts, backs in (
         (drawing.BAND_TEXTS, drawing.BANDS),
         (drawing.HEAT_TEXTS, drawing.HEAT),

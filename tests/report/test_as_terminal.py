@@ -29,12 +29,12 @@ def test_piped_text_has_no_escapes_and_ascii_is_ascii(width: int) -> None:
         assert text.isascii()
 
 
-def test_colour_adds_escapes_and_no_words() -> None:
+def test_color_adds_escapes_and_no_words() -> None:
     plain = as_terminal.render(data.compared(), Screen(100), details=True)
-    coloured = as_terminal.render(data.compared(), Screen(100, colour=True), details=True)
-    assert "\x1b[" in coloured
+    colored = as_terminal.render(data.compared(), Screen(100, color=True), details=True)
+    assert "\x1b[" in colored
     assert "\x1b" not in plain
-    assert coloured.count("unclear") == plain.count("unclear")
+    assert colored.count("unclear") == plain.count("unclear")
 
 
 def test_hostile_names_do_not_reach_the_terminal() -> None:

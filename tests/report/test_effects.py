@@ -229,8 +229,8 @@ def test_the_map_has_a_cell_for_each_workload_and_build_and_no_figure_where_it_i
 def test_labels_do_not_cover_each_other_while_there_is_room() -> None:
     points = [(100.0 + 14 * (i % 4), 100.0 + 14 * (i // 4)) for i in range(12)]
     labels = placed(points, [(str(i),) for i in range(12)], (300, 300))
-    centres = {(label.x, label.y) for label in labels}
-    assert len(centres) == 12
+    centers = {(label.x, label.y) for label in labels}
+    assert len(centers) == 12
     close = [
         (one, other)
         for i, one in enumerate(labels)

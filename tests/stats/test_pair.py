@@ -162,7 +162,7 @@ def test_spread_scales_the_interval(d: list[float], factor: float, rule: PairRul
 
 
 @given(log_ratios, st.randoms(use_true_random=False), rules)
-def test_the_order_of_executions_matters_only_where_neighbours_are_alike(
+def test_the_order_of_executions_matters_only_where_neighbors_are_alike(
     d: list[float], random: object, rule: PairRule
 ) -> None:
     shuffled = list(d)

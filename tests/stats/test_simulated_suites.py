@@ -43,7 +43,7 @@ def shown(d: np.ndarray) -> float:
 
 
 def test_non_inferior_is_wrong_in_five_percent_at_worst() -> None:
-    # The least favourable truth: one workload at the margin, the others far below it.
+    # The least favorable truth: one workload at the margin, the others far below it.
     d = suite(3, (STUDIES, 20, 8), 0.0, 0.004) - 0.05
     d[:, 0] += 0.05 + M
     assert shown(d) == pytest.approx(0.05, abs=0.011)

@@ -46,13 +46,13 @@ def differing(workloads: int, exits: int) -> np.ndarray:
 
 
 def test_single_exits_are_shown_but_no_finding(make_costs: Make) -> None:
-    judgement = judge_twin(make_costs(differing(12, 2)), "variant", "baseline")
-    assert (judgement.exits, judgement.exits_allowed, judgement.findings) == (("w0", "w1"), 3, ())
+    judgment = judge_twin(make_costs(differing(12, 2)), "variant", "baseline")
+    assert (judgment.exits, judgment.exits_allowed, judgment.findings) == (("w0", "w1"), 3, ())
 
 
 def test_many_exits_are_a_finding(make_costs: Make) -> None:
-    judgement = judge_twin(make_costs(differing(12, 4)), "variant", "baseline")
-    (finding,) = judgement.findings
+    judgment = judge_twin(make_costs(differing(12, 4)), "variant", "baseline")
+    (finding,) = judgment.findings
     assert (finding.code, finding.subject) == ("twin-exits", "variant")
     assert "4 of 12 workloads (w0, w1, w2, w3)" in finding.text
 

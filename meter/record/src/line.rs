@@ -162,7 +162,7 @@ pub(crate) struct LinkWord {
     pub r#static: bool,
     /// With all its members.
     pub whole: bool,
-    /// Looked through again and again with its neighbours.
+    /// Looked through again and again with its neighbors.
     pub grouped: bool,
 }
 

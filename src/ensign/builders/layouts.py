@@ -2,7 +2,7 @@
 
 A relink is the recorded link with its objects in another order and a little padding before them
 (`order`), or with every function's section moved by the linker (`shuffle`). Objects change places
-only among neighbours: none passes an archive or a library, which would resolve other symbols then.
+only among neighbors: none passes an archive or a library, which would resolve other symbols then.
 Members of archives are objects, too, once the link names them.
 """
 
@@ -97,7 +97,7 @@ class LinkCommand:
 
     @property
     def movable(self) -> int:
-        """How many units have a neighbour to change places with."""
+        """How many units have a neighbor to change places with."""
         runs = ([self.words[at] for at in run] for run in _runs(self))
         return sum(len(run) for run in runs if len(run) > 1 and not _within(run, self.in_order))
 

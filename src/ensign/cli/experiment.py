@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ensign.cli.options import FailOn, Outputs
-from ensign.cli.output import complain, say_in_colour, write
+from ensign.cli.output import complain, say_in_color, write
 from ensign.cli.progress import screen_of
 from ensign.experiment.steps import ExperimentOutcome, ExperimentSteps, run_experiment
 from ensign.host.race_lock import VARIABLE, Holder, RaceLock, default_path
@@ -61,7 +61,7 @@ def show(result: Result, outputs: Outputs, *, details: bool, every_workload: boo
     outputs.write(result)
     if not outputs.to_standard_output:
         screen = screen_of(sys.stdout)
-        say_in_colour(
+        say_in_color(
             as_terminal.render(result, screen, details=details, every_workload=every_workload)
         )
 

@@ -17,7 +17,7 @@ from ensign.host.storage import DISK_FULL
 from ensign.model.errors import StorageFailed
 from ensign.model.quoting import visible, visible_lines
 
-_COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
+_COLOR = re.compile(r"(\x1b\[[0-9;]*m)")
 _CLEAR_LINE = "\r\x1b[K"
 
 
@@ -26,9 +26,9 @@ def say(text: str) -> None:
     write(sys.stdout, text)
 
 
-def say_in_colour(text: str) -> None:
-    """As `say`, of a page whose colours are our own: whoever made it showed those of others."""
-    parts = _COLOUR.split(text)
+def say_in_color(text: str) -> None:
+    """As `say`, of a page whose colors are our own: whoever made it showed those of others."""
+    parts = _COLOR.split(text)
     shown = (part if at % 2 else visible_lines(part) for at, part in enumerate(parts))
     _send(sys.stdout, "".join(shown))
 

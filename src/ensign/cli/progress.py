@@ -29,10 +29,10 @@ _NARROWEST = 40
 
 
 def screen_of(stream: TextIO) -> Screen:
-    """Width, colour and letters for a stream: plain where it is not a terminal."""
+    """Width, color and letters for a stream: plain where it is not a terminal."""
     width = shutil.get_terminal_size((80, 24)).columns
     unicode = (stream.encoding or "utf-8").lower().startswith("utf")
-    return Screen(width=max(width, _NARROWEST), colour=stream.isatty(), unicode=unicode)
+    return Screen(width=max(width, _NARROWEST), color=stream.isatty(), unicode=unicode)
 
 
 class StatusLine:

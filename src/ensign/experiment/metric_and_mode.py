@@ -34,7 +34,7 @@ _LOOKS_THAT_COUNT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Behaviour:
+class Behavior:
     """What the executions of one program (or server) have in common.
 
     `idle_share` is the share of the time in which no task could run, `runnable` how many could on
@@ -70,10 +70,10 @@ class Behaviour:
         return self.parallel and (1 - self.idle_share) * self.runnable >= _MORE_THAN_A_CPU
 
 
-COMPUTES = Behaviour(0.0, 0.0, 1.0, 1.0, 0.0)
+COMPUTES = Behavior(0.0, 0.0, 1.0, 1.0, 0.0)
 
 
-def behaviour_of(runs: Sequence[tuple[int, TaskActivity | None]]) -> Behaviour:
+def behavior_of(runs: Sequence[tuple[int, TaskActivity | None]]) -> Behavior:
     """From CPU time (ns) and activity of each execution: medians, so that no single one decides.
 
     What was hardly looked at is taken for a program that computes.
@@ -82,7 +82,7 @@ def behaviour_of(runs: Sequence[tuple[int, TaskActivity | None]]) -> Behaviour:
     if sum(each.looks for _, each in seen) < _FEWEST_LOOKS:
         return COMPUTES
     counted = [pair for pair in seen if pair[1].looks >= _LOOKS_THAT_COUNT] or seen
-    return Behaviour(
+    return Behavior(
         idle_share=median(each.idle_share for _, each in counted),
         idle_ns=median(each.idle_ns for _, each in counted),
         runnable=median(each.runnable for _, each in counted),
@@ -121,7 +121,7 @@ class MetricAndMode:
     findings: tuple[Finding, ...] = ()
 
 
-def choose(asked: Requested, does: Sequence[Behaviour]) -> MetricAndMode:
+def choose(asked: Requested, does: Sequence[Behavior]) -> MetricAndMode:
     """The rule; the user's own choices go first. One program decides for all."""
     parallel = any(_needs_several_cpus(each, serves=asked.serves) for each in does)
     waiting = not asked.serves and any(each.waits for each in does)
@@ -151,8 +151,8 @@ def runs_to_look_at(wall_ns: int, took_ns: int, allowed_ns: float) -> int:
     return max(FEWEST_RUNS, min(_MOST_RUNS, wanted))
 
 
-def behaviour_findings(
-    does: Behaviour, name: str, *, serves: bool, cpus: int | None = None, by_turns: bool = True
+def behavior_findings(
+    does: Behavior, name: str, *, serves: bool, cpus: int | None = None, by_turns: bool = True
 ) -> tuple[Finding, ...]:
     """What the rule saw of a program that waits or has several busy tasks, on so many CPUs."""
     found: list[Finding] = []
@@ -178,7 +178,7 @@ def behaviour_findings(
     return tuple(found)
 
 
-def _needs_several_cpus(does: Behaviour, *, serves: bool) -> bool:
+def _needs_several_cpus(does: Behavior, *, serves: bool) -> bool:
     return does.outgrows_a_cpu if serves else does.parallel
 
 

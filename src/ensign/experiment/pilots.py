@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from statistics import median
 
-from ensign.experiment.metric_and_mode import Behaviour, behaviour_findings, behaviour_of
+from ensign.experiment.metric_and_mode import Behavior, behavior_findings, behavior_of
 from ensign.host.signals import restore_signal_handlers
 from ensign.meter.client import Meter
 from ensign.meter.racing import observe_once, run_once
@@ -80,9 +80,9 @@ class CommandPilot:
         return max(run.peak_memory_bytes for run in self.runs)
 
     @property
-    def behaviour(self) -> Behaviour:
+    def behavior(self) -> Behavior:
         """What its tasks do."""
-        return behaviour_of([(run.cpu_ns, run.activity) for run in self.runs])
+        return behavior_of([(run.cpu_ns, run.activity) for run in self.runs])
 
 
 def run_of_totals(totals: VariantTotals, prepare_ns: int = 0) -> PilotRun:
@@ -200,7 +200,7 @@ def usage_findings(
 ) -> Iterator[Finding]:
     """What the use of the CPU already tells, where programs may use so many CPUs."""
     for pilot in pilots:
-        yield from behaviour_findings(pilot.behaviour, pilot.name, serves=servers, cpus=cpus)
+        yield from behavior_findings(pilot.behavior, pilot.name, serves=servers, cpus=cpus)
         yield from _of_the_kernel(pilot)
 
 

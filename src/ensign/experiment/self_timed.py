@@ -78,7 +78,7 @@ def clock_slice_ns(usual_ns: int, pilots: Sequence[CommandPilot]) -> int:
     Waiting goes on while a program is stopped. In short slices it would lose no time by that, and
     one that runs for a fixed time would do as much as alone.
     """
-    idle = max(pilot.behaviour.idle_share for pilot in pilots)
+    idle = max(pilot.behavior.idle_share for pilot in pilots)
     if idle < _SOME_WAITING:
         return usual_ns
     return max(usual_ns, min(pilot.wall_ns for pilot in pilots) // _SLICES_OF_A_RUN)
@@ -142,7 +142,7 @@ def by_median(pilots: Mapping[str, CommandPilot], race: Sequence[Trial]) -> tupl
     for variant, pilot in pilots.items():
         own = [(each, one) for each in race for one in each.variants if one.variant == variant]
         alone_ns = median(run.cpu_ns + run.load_cpu_ns for run in pilot.runs)
-        unclear = pilot.behaviour.waits or alone_ns < NOTEWORTHY_NS
+        unclear = pilot.behavior.waits or alone_ns < NOTEWORTHY_NS
         if unclear or len(pilot.runs) == 1 or not own:
             continue
         share = median(one.cpu_ns + one.load_cpu_ns for _, one in own) / alone_ns
@@ -178,7 +178,7 @@ def _took_longer(pilot: CommandPilot, sliced: Trial, totals: VariantTotals) -> b
 
     Who waits goes on waiting while it stands, so its span says nothing.
     """
-    if pilot.behaviour.waits or totals.load_cpu_ns:
+    if pilot.behavior.waits or totals.load_cpu_ns:
         return False
     return _span_ns(sliced, totals.variant) > _LATE * pilot.wall_ns
 
@@ -189,7 +189,7 @@ def _same_span(pilot: CommandPilot, sliced: Trial, totals: VariantTotals, allowe
     Where the machine got busier meanwhile its CPU time alone would not tell. One that mostly waits
     always ends so: its timers go on.
     """
-    if pilot.behaviour.waits or len(pilot.runs) == 1:
+    if pilot.behavior.waits or len(pilot.runs) == 1:
         return False
     span_ns = _span_ns(sliced, totals.variant)
     stood = totals.wall_ns < _MARKEDLY_LESS * span_ns
@@ -231,7 +231,7 @@ def _ended_meanwhile(pilot: CommandPilot, sliced: Trial, totals: VariantTotals) 
 
     Its CPU time is little, and starting it is a part of that.
     """
-    if not pilot.behaviour.waits or totals.wall_ns >= _MARKEDLY_LESS * pilot.wall_ns:
+    if not pilot.behavior.waits or totals.wall_ns >= _MARKEDLY_LESS * pilot.wall_ns:
         return False
     return _span_ns(sliced, totals.variant) < _WITH_ITS_LAST_STOP * pilot.wall_ns
 

@@ -101,9 +101,7 @@ def _of_processor(machine: Machine) -> Iterator[Finding]:
         text = "SMT is on: two CPUs share a core; ensign uses one CPU per core"
         yield SMT.found(text)
     if cpu.hypervisor:
-        text = (
-            "a virtual machine: its speed drifts with its neighbours; trust interleaved runs only"
-        )
+        text = "a virtual machine: its speed drifts with its neighbors; trust interleaved runs only"
         yield VIRTUAL_MACHINE.found(text)
 
 

@@ -124,7 +124,7 @@ class Processes(Protocol):
 
 
 def read_tail(log: Path, size_bytes: int = TAIL_BYTES) -> str:
-    """Return the last whole lines of a log without colours; empty if there is no log."""
+    """Return the last whole lines of a log without colors; empty if there is no log."""
     try:
         with log.open("rb") as file:
             start = max(0, file.seek(0, 2) - size_bytes)

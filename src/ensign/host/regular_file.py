@@ -149,7 +149,7 @@ def open_sized(path: Path) -> IO[bytes]:
     return io.BufferedReader(_Sized(open_regular(path)))
 
 
-_MOST_NEIGHBOURS = 10_000
+_MOST_NEIGHBORS = 10_000
 _LARGEST_BYTES = 10 * 2**20
 
 
@@ -162,9 +162,9 @@ def read_text(path: Path, *, largest_bytes: int = _LARGEST_BYTES) -> str:
     try:
         data = read_regular(path, largest_bytes + 1)
     except FileNotFoundError:
-        raise InputError(f"there is no such file{_neighbours(path)}") from None
+        raise InputError(f"there is no such file{_neighbors(path)}") from None
     except IsADirectoryError:
-        raise InputError(f"is a folder; name a file in it{_neighbours(path / 'x')}") from None
+        raise InputError(f"is a folder; name a file in it{_neighbors(path / 'x')}") from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}") from None
     if len(data) > largest_bytes:
@@ -179,10 +179,10 @@ def read_text(path: Path, *, largest_bytes: int = _LARGEST_BYTES) -> str:
     return text
 
 
-def _neighbours(path: Path) -> str:
+def _neighbors(path: Path) -> str:
     try:
         with os.scandir(path.parent) as entries:
-            names = (entry.name for entry in islice(entries, _MOST_NEIGHBOURS))
+            names = (entry.name for entry in islice(entries, _MOST_NEIGHBORS))
             found = sorted(name for name in names if name.endswith(".toml"))[:3]
     except OSError:
         return ""

@@ -38,7 +38,7 @@ class LinkWord:
     """An input of a link as written: a path, or `-lNAME`.
 
     `static`: only an archive will do for a name; `whole`: with all members; `grouped`: looked
-    through again and again with its neighbours.
+    through again and again with its neighbors.
     """
 
     text: str

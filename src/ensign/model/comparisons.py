@@ -67,7 +67,7 @@ class Comparison:
     `size` is None without a margin. `low` is 0 and `high` infinite where `executions` are too few
     for an interval. `rule` names how the interval was made: `sequential`, `t`. `withheld` says why
     nothing is claimed whatever the numbers are; the direction is unclear then. `correlation` is
-    that of neighbouring executions (lag 1), None where there are too few.
+    that of neighboring executions (lag 1), None where there are too few.
     """
 
     variant: str

@@ -12,7 +12,7 @@ from ensign.report import drawing
 from ensign.report.drawing import (
     LETTER,
     Canvas,
-    Colour,
+    Color,
     Frame,
     Scale,
     Type,
@@ -182,7 +182,7 @@ class _RowsChart:
                 self._upright(end, drawing.MUTED, dash="4 4")
         self._upright(0, drawing.INK)
 
-    def whisker(self, row: int, span: Span, tone: Colour, width: float, lower: float = 0) -> None:
+    def whisker(self, row: int, span: Span, tone: Color, width: float, lower: float = 0) -> None:
         """An interval; dotted where an end is not known."""
         y = self.mark(row) + lower
         ends = ((self.scale(span.low), y), (self.scale(span.high), y))
@@ -196,16 +196,16 @@ class _RowsChart:
         row_texts(self.canvas, texts)
         return self.canvas.svg(words)
 
-    def _area(self, low: float, high: float, color: Colour) -> None:
+    def _area(self, low: float, high: float, color: Color) -> None:
         start, end = self.scale(low), self.scale(high)
         self.canvas.box((start, 0), (end - start, self.canvas.height), color)
 
-    def _upright(self, share: float, color: Colour, dash: str = "") -> None:
+    def _upright(self, share: float, color: Color, dash: str = "") -> None:
         x = self.scale(share)
         self.canvas.line((x, 0), (x, self.canvas.height), color, dash=dash)
 
 
-def _tones(row: Row) -> tuple[Colour, Colour]:
+def _tones(row: Row) -> tuple[Color, Color]:
     """Of its rim, and of what is inside: paper where no difference is shown."""
     tone = _TONES[row.direction]
     return tone, drawing.PAPER if row.direction is Direction.UNCLEAR else tone

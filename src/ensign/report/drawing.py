@@ -17,7 +17,7 @@ from ensign.report.plot import round_ticks, shortened
 
 
 @dataclass(frozen=True, slots=True)
-class Colour:
+class Color:
     """One role: the CSS variable's name, its value in light and in dark mode."""
 
     name: str
@@ -25,50 +25,50 @@ class Colour:
     dark: str
 
 
-INK = Colour("ink", "#1b2026", "#e7eaed")
-MUTED = Colour("muted", "#59636e", "#a0aab4")
-GRID = Colour("grid", "#dde2e7", "#353c44")
-MARGIN = Colour("margin", "#eceff2", "#262c33")
-FASTER = Colour("faster", "#0b5fa5", "#74b8f0")
-SLOWER = Colour("slower", "#b3500b", "#f2a561")
-UNCLEAR = Colour("unclear", "#66707b", "#98a3ae")
-PAPER = Colour("paper", "#fdfdfc", "#15191e")
+INK = Color("ink", "#1b2026", "#e7eaed")
+MUTED = Color("muted", "#59636e", "#a0aab4")
+GRID = Color("grid", "#dde2e7", "#353c44")
+MARGIN = Color("margin", "#eceff2", "#262c33")
+FASTER = Color("faster", "#0b5fa5", "#74b8f0")
+SLOWER = Color("slower", "#b3500b", "#f2a561")
+UNCLEAR = Color("unclear", "#66707b", "#98a3ae")
+PAPER = Color("paper", "#fdfdfc", "#15191e")
 
 BANDS = (
-    Colour("band-0", "#dc8a35", "#d98236"),
-    Colour("band-1", "#cdd3d9", "#4b535c"),
-    Colour("band-2", "#c4dcf1", "#234865"),
-    Colour("band-3", "#86b9e2", "#33719f"),
-    Colour("band-4", "#3a7fbc", "#69b0e3"),
-    Colour("band-5", "#10477f", "#bfe2fb"),
+    Color("band-0", "#dc8a35", "#d98236"),
+    Color("band-1", "#cdd3d9", "#4b535c"),
+    Color("band-2", "#c4dcf1", "#234865"),
+    Color("band-3", "#86b9e2", "#33719f"),
+    Color("band-4", "#3a7fbc", "#69b0e3"),
+    Color("band-5", "#10477f", "#bfe2fb"),
 )
 # Text on the bands; values differ in the last digit only so that each can be selected.
 BAND_TEXTS = (
-    Colour("band-text-0", "#1b2020", "#101418"),
-    Colour("band-text-1", "#1b2021", "#f1f4f6"),
-    Colour("band-text-2", "#1b2022", "#f1f4f7"),
-    Colour("band-text-3", "#1b2023", "#f1f4f8"),
-    Colour("band-text-4", "#fefef4", "#101419"),
-    Colour("band-text-5", "#fefef5", "#10141a"),
+    Color("band-text-0", "#1b2020", "#101418"),
+    Color("band-text-1", "#1b2021", "#f1f4f6"),
+    Color("band-text-2", "#1b2022", "#f1f4f7"),
+    Color("band-text-3", "#1b2023", "#f1f4f8"),
+    Color("band-text-4", "#fefef4", "#101419"),
+    Color("band-text-5", "#fefef5", "#10141a"),
 )
-# Cells of the heat map, from much slower to much faster; unclear ones have the page's own colour.
+# Cells of the heat map, from much slower to much faster; unclear ones have the page's own color.
 HEAT = (
-    Colour("heat-0", "#b3500c", "#f2a560"),
-    Colour("heat-1", "#dc8a36", "#b56a26"),
-    Colour("heat-2", "#f6d9b8", "#573a1e"),
-    Colour("heat-3", "#d9e8f6", "#213f58"),
-    Colour("heat-4", "#86b9e3", "#33719e"),
-    Colour("heat-5", "#3a7fbd", "#69b0e4"),
-    Colour("heat-6", "#10477e", "#bfe2fa"),
+    Color("heat-0", "#b3500c", "#f2a560"),
+    Color("heat-1", "#dc8a36", "#b56a26"),
+    Color("heat-2", "#f6d9b8", "#573a1e"),
+    Color("heat-3", "#d9e8f6", "#213f58"),
+    Color("heat-4", "#86b9e3", "#33719e"),
+    Color("heat-5", "#3a7fbd", "#69b0e4"),
+    Color("heat-6", "#10477e", "#bfe2fa"),
 )
 HEAT_TEXTS = (
-    Colour("heat-text-0", "#fefef6", "#10141b"),
-    Colour("heat-text-1", "#1b2024", "#fefef6"),
-    Colour("heat-text-2", "#1b2025", "#f1f4f9"),
-    Colour("heat-text-3", "#1b2027", "#f1f4fa"),
-    Colour("heat-text-4", "#1b2028", "#f1f4fb"),
-    Colour("heat-text-5", "#fefef7", "#10141c"),
-    Colour("heat-text-6", "#fefef8", "#10141d"),
+    Color("heat-text-0", "#fefef6", "#10141b"),
+    Color("heat-text-1", "#1b2024", "#fefef6"),
+    Color("heat-text-2", "#1b2025", "#f1f4f9"),
+    Color("heat-text-3", "#1b2027", "#f1f4fa"),
+    Color("heat-text-4", "#1b2028", "#f1f4fb"),
+    Color("heat-text-5", "#fefef7", "#10141c"),
+    Color("heat-text-6", "#fefef8", "#10141d"),
 )
 ALL = (
     INK,
@@ -87,12 +87,12 @@ ALL = (
 
 
 def variables(*, dark: bool) -> str:
-    """CSS declarations of every colour for one mode."""
+    """CSS declarations of every color for one mode."""
     return "".join(f"--{one.name}:{one.dark if dark else one.light};" for one in ALL)
 
 
 def chart_rules() -> str:
-    """CSS that lets a drawn colour follow its variable."""
+    """CSS that lets a drawn color follow its variable."""
     return "\n".join(
         f'.chart [{paint}="{one.light}"]{{{paint}:var(--{one.name})}}'
         for one in ALL
@@ -141,7 +141,7 @@ class Type:
     """How a text looks: its size in pixels, its color, where its anchor is, and its weight."""
 
     size: int
-    color: Colour
+    color: Color
     anchor: str = "start"
     weight: int = _USUAL_WEIGHT
 
@@ -158,7 +158,7 @@ class Canvas:
         self,
         start: tuple[float, float],
         end: tuple[float, float],
-        color: Colour,
+        color: Color,
         width: float = 1,
         *,
         dash: str = "",
@@ -177,8 +177,8 @@ class Canvas:
         self,
         corner: tuple[float, float],
         size: tuple[float, float],
-        fill: Colour,
-        rim: Colour | None = None,
+        fill: Color,
+        rim: Color | None = None,
         *,
         kind: str = "",
     ) -> None:
@@ -195,8 +195,8 @@ class Canvas:
         self,
         place: tuple[float, float],
         radius: float,
-        fill: Colour,
-        rim: Colour,
+        fill: Color,
+        rim: Color,
         width: float = 1,
         opacity: float = 1,
     ) -> None:

@@ -57,9 +57,9 @@ def suite_figure(result: Result, view: ResultView) -> Figure | None:
     said = ["Speedup over the baseline, which is 0; right of the line is faster."]
     said.append("Thin lines are the intervals; a hollow bar means that no difference is shown.")
     if result.margin is not None:
-        said.append(f"Light grey: the margin of {plain_share(result.margin)}.")
+        said.append(f"Light gray: the margin of {plain_share(result.margin)}.")
     if twin is not None and twin.is_finite:
-        said.append("Darker grey: the interval of the A/A twin, whose true speedup is 0.")
+        said.append("Darker gray: the interval of the A/A twin, whose true speedup is 0.")
     if layouts is not None:
         said.append("Between the dashed lines another relink of the baseline alone would lie.")
     if not view.all_bounded:
@@ -173,7 +173,7 @@ def blocks(result: Result, view: ResultView) -> list[Block]:
 
 def _split(compared: WorkloadComparison) -> Stack:
     user = round(100 * compared.user_share)
-    # The second and the fifth colour of the bands: grey and blue.
+    # The second and the fifth color of the bands: gray and blue.
     said = f"{user} % user"
     return Stack(clean(compared.workload), said, (0, 100 - user, 0, 0, user, 0), said=said)
 

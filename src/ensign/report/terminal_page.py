@@ -1,4 +1,4 @@
-"""A page of plain text for a terminal, or for a file: readable without colour, from 40 columns."""
+"""A page of plain text for a terminal, or for a file: readable without color, from 40 columns."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _TO_ASCII = str.maketrans("−–—…µ×“”’─·±σ†", '---~ux""\'-.
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """Where the text goes. `unicode` off gives pure ASCII, `colour` off no escape sequences."""
+    """Where the text goes. `unicode` off gives pure ASCII, `color` off no escape sequences."""
 
     width: int = 80
-    colour: bool = False
+    color: bool = False
     unicode: bool = True
 
 
@@ -37,7 +37,7 @@ PLAIN = Screen()
 
 @dataclass(frozen=True, slots=True)
 class _Visible:
-    """Anything, without characters that a terminal takes for commands; colours are rich's own."""
+    """Anything, without characters that a terminal takes for commands; colors are rich's own."""
 
     item: RenderableType
 
@@ -56,8 +56,8 @@ class Page:
         self._console = Console(
             file=self._buffer,
             width=max(_NARROWEST, screen.width),
-            color_system="standard" if screen.colour else None,
-            force_terminal=screen.colour,
+            color_system="standard" if screen.color else None,
+            force_terminal=screen.color,
             legacy_windows=False,
             markup=False,
             emoji=False,

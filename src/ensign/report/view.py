@@ -267,7 +267,7 @@ def _costs(compared: WorkloadComparison) -> tuple[str, str]:
 
 
 def _claimed(compared: WorkloadComparison, result: Result) -> bool:
-    """Whether faster or slower is said of a workload: by one judgement, the significant list's."""
+    """Whether faster or slower is said of a workload: by one judgment, the significant list's."""
     if result.confirmation is not None:
         return False
     significant = next(

@@ -1,4 +1,4 @@
-"""Executions that resemble their neighbours: they tell less than as many independent ones.
+"""Executions that resemble their neighbors: they tell less than as many independent ones.
 
 r is the lag-1 correlation of the log ratios d of a pair, in the order of their executions. Under
 independence its mean is -1/n and its variance (n - 2)²/(n²(n - 1)) (Moran, Biometrika 35, 1948),

@@ -4,7 +4,7 @@ d_i = ln(cost of the variant / cost of the baseline) in execution i; below 0 is 
 is mean ± c · s/√n, s with divisor n - 1. c is the calibrated t mixture of `looks` (rule
 `sequential`), or the ordinary quantile of Student's t (1908) with n - 1 degrees of freedom (rule
 `t`), which is valid for one look at a number of executions fixed beforehand. Both are widened where
-neighbouring executions resemble each other (`correlation`).
+neighboring executions resemble each other (`correlation`).
 
 Executions that all give the same d have no spread to judge by: the interval is the point itself,
 the limit of the formula, but no race stops on it (`stopping`) and a finding says so.
@@ -53,7 +53,7 @@ class PairRule:
     the ratio scale at which the race may stop; None for neither. `first_look` is 5 or 10. Where the
     spread of the `first` executions decided how many more there were (rule `t`), the interval is
     the wider one of Student's and Stein's (1945), which rests on their spread alone; 0: it did not.
-    `correlation` of neighbouring executions widens an interval by rule `t`; the sequential one is
+    `correlation` of neighboring executions widens an interval by rule `t`; the sequential one is
     widened for the pair's own.
     """
 

@@ -107,7 +107,7 @@ def pair_findings(
 
 
 def round_correlation(costs: RoundCosts) -> float:
-    """The correlation of neighbouring rounds, from all variants and workloads together."""
+    """The correlation of neighboring rounds, from all variants and workloads together."""
     if not costs.rounds:
         return 0.0
     return shared_correlation(

@@ -83,7 +83,7 @@ class SuiteRule:
     `margin` is a share of the cost (0.01 for 1 %), None for no statement of size, `precision` the
     half-width that suffices. By rule `sequential` rounds are looked at as they come. The spread of
     the `first` rounds decided how many there are (`PairRule.first`); 0: it did not. `correlation`
-    of neighbouring rounds widens all intervals.
+    of neighboring rounds widens all intervals.
     """
 
     level: float = 0.95

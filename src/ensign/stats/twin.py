@@ -23,7 +23,7 @@ _FEWEST_EXITS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class TwinJudgement:
+class TwinJudgment:
     """Twin's geometric mean, the workloads that exited, and what it takes for a finding."""
 
     suite: Comparison
@@ -62,7 +62,7 @@ def twin_findings(comparison: Comparison) -> tuple[Finding, ...]:
 
 def judge_twin(
     costs: RoundCosts, twin: str, baseline: str, rule: SuiteRule | None = None
-) -> TwinJudgement:
+) -> TwinJudgment:
     """Judges the twin by the rule of the variants. InputError without a whole round."""
     rule = replace(rule or SuiteRule(), finalists=1, first=0)
     level = rule.level
@@ -74,7 +74,7 @@ def judge_twin(
     )
     needed = exits_for_finding(len(costs.workloads), level)
     if len(costs.workloads) == 1:
-        return TwinJudgement(suite, exits, needed - 1, twin_findings(suite))
+        return TwinJudgment(suite, exits, needed - 1, twin_findings(suite))
     findings = []
     if len(exits) >= needed:
         text = (
@@ -90,4 +90,4 @@ def judge_twin(
             "differences of that size in this study mean nothing"
         )
         findings.append(TWIN_GEOMEAN.found(text, twin))
-    return TwinJudgement(suite, exits, needed - 1, tuple(findings))
+    return TwinJudgment(suite, exits, needed - 1, tuple(findings))

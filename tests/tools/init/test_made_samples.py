@@ -148,8 +148,8 @@ def of_gif(content: bytes) -> int:
     """The pixels: each run of codes begins with the code that clears the table."""
     width, height, packed = struct.unpack_from("<HHB", content, 6)
     assert content.startswith(b"GIF87a")
-    colours = 2 << (packed & 7)
-    at = 13 + 3 * colours + 10
+    colors = 2 << (packed & 7)
+    at = 13 + 3 * colors + 10
     assert content[at] == 7  # bits of a pixel
     codes, at = b"", at + 1
     while content[at]:
@@ -158,7 +158,7 @@ def of_gif(content: bytes) -> int:
     assert content[at:] == b"\0;"
     runs = codes.removesuffix(b"\x81").split(b"\x80")
     assert max(map(len, runs)) < 127  # codes of 8 bits until the table has 256
-    assert all(each < colours for run in runs for each in run)
+    assert all(each < colors for run in runs for each in run)
     assert sum(map(len, runs)) == width * height
     return int(width * height)
 

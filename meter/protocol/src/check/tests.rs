@@ -24,7 +24,7 @@ fn defaults_are_those_of_the_protocol() {
 fn unknown_keys_are_ignored_but_unknown_limits_are_not() {
     let variant = |limits: &str| {
         format!(
-            r#"{{"schema":1,"colour":"red","variants":[{{"name":"a","program":{{"argv":["x"],"limits":{limits}}}}}]}}"#
+            r#"{{"schema":1,"color":"red","variants":[{{"name":"a","program":{{"argv":["x"],"limits":{limits}}}}}]}}"#
         )
     };
     assert!(race(&variant("{}")).is_ok());

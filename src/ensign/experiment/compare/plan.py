@@ -52,7 +52,7 @@ def plan_race(
     options: Options, pilots: Mapping[str, CommandPilot], findings: tuple[Finding, ...]
 ) -> RacePlan:
     """The plan after unmeasured runs of each variant; the user's own choices go first."""
-    does = [pilot.behaviour for pilot in pilots.values()]
+    does = [pilot.behavior for pilot in pilots.values()]
     chosen = choose(asked(options), does)
     first = next(iter(pilots.values()))
     expected_ns = {variant: max(pilot.wall_ns, 1) for variant, pilot in pilots.items()}

@@ -12,7 +12,7 @@ from ensign.experiment.metric_and_mode import (
     FEWEST_RUNS,
     MetricAndMode,
     Requested,
-    behaviour_findings,
+    behavior_findings,
     choose,
     runs_to_look_at,
 )
@@ -199,7 +199,7 @@ def _chosen(
         loaded=workload.load is not None,
         scored=workload.scored,
     )
-    return choose(asked, [sight.behaviour])
+    return choose(asked, [sight.behavior])
 
 
 def _findings(
@@ -207,8 +207,8 @@ def _findings(
 ) -> Sequence[Finding]:
     chosen = _chosen(study, workload, sight, study.race.metric)
     return (
-        *behaviour_findings(
-            sight.behaviour,
+        *behavior_findings(
+            sight.behavior,
             workload.name,
             serves=_serves(workload),
             cpus=len(set(cpus.widened().program)),

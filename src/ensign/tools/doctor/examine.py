@@ -1,4 +1,4 @@
-"""`ensign doctor` from look to judgement, with the compilers of a study where one is named."""
+"""`ensign doctor` from look to judgment, with the compilers of a study where one is named."""
 
 from __future__ import annotations
 

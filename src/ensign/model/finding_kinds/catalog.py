@@ -23,7 +23,7 @@ def _group(title: str, module: ModuleType) -> Group:
     return Group(title, (module.__doc__ or "").strip(), kinds)
 
 
-CATALOGUE = (
+CATALOG = (
     _group("The machine", machine),
     _group("Sources and builds", builds),
     _group("What a build proves", proof),
