@@ -5,6 +5,8 @@
 
 #![forbid(unsafe_code)]
 
+mod disassemble;
+
 use clap::{Parser, Subcommand};
 use ensign_protocol::records::{last_words, Status};
 use ensign_protocol::request::{Request, Verb};
@@ -35,6 +37,8 @@ enum Action {
     Check,
     /// Says what each command line of a compiler on standard input does.
     Parse,
+    /// Writes each piece of machine code on standard input in words.
+    Disassemble,
     /// Says in one line what is possible here.
     Probe,
     /// Says in one line what the processor has, as it says itself.
@@ -87,6 +91,7 @@ fn main() {
         Action::Drive => serve(Verb::Drive),
         Action::Check => answer(check),
         Action::Parse => answer(ensign_record::parsed),
+        Action::Disassemble => answer(disassemble::disassembled),
         Action::Probe => {
             println!("{}", ensign_race::probe(in_scope));
             0

@@ -60,9 +60,7 @@ def test_a_program_of_c(tmp_path: Path) -> None:
     assert fact(found, "flags") == "-O2 (1 unit)"
     assert fact(found, "target").startswith("x86-64-v3")
     assert fact(found, "allocator") == "malloc of libc.so.6"
-    chosen = next(each for each in found.facts if each.name == "IFUNC")
-    assert fact(found, "IFUNC").startswith("chosen on this machine: memset")
-    assert chosen.more[0].startswith("memset: libc.so.6+0x")
+    assert not any(each.name == "IFUNC" for each in found.facts)  # that is perf's to say
     assert "target level" not in practices(found)
     assert {"profile first", "whole-program optimization", "profile feedback"} <= set(
         practices(found)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter, ValidationError
 
@@ -111,7 +111,7 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 def ask(
     executable: Path,
-    about: Literal["check", "parse"],
+    about: Literal["check", "parse", "disassemble"],
     questions: Sequence[Mapping[str, object]],
     answer: type[Answer],
 ) -> tuple[Answer, ...]:
@@ -135,6 +135,39 @@ def ask(
         why = said.problem or f"status {said.status}"
         raise InternalError(f"{executable} {about} did not answer ({why}); run 'make setup'")
     return answers
+
+
+NO_INSTRUCTION = ".byte"
+
+
+class MachineCode(NamedTuple):
+    """Code of x86 that is loaded at an address; `bits` is 64 or 32."""
+
+    bits: int
+    address: int
+    code: bytes
+
+
+class Instruction(NamedTuple):
+    """`mnemonic` has its prefixes, NO_INSTRUCTION what begins none; `operands` as Intel's."""
+
+    address: int
+    size_bytes: int
+    mnemonic: str
+    operands: str
+
+
+class _Disassembled(BaseModel):
+    instructions: tuple[Instruction, ...]
+
+
+def disassembled(
+    executable: Path, pieces: Iterable[MachineCode]
+) -> tuple[tuple[Instruction, ...], ...]:
+    """The instructions of each piece. Errors as `ask`."""
+    questions = [{**each._asdict(), "code": each.code.hex()} for each in pieces]
+    answers = ask(executable, "disassemble", questions, _Disassembled) if questions else ()
+    return tuple(each.instructions for each in answers)
 
 
 _LINE = TypeAdapter(CommandLine)

@@ -6,12 +6,12 @@ Of large programs pieces are read, spread evenly; the figures are shares of what
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import capstone
-
+from ensign.meter.client import find_meter
+from ensign.meter.questions import MachineCode, disassembled
 from ensign.proof.bounded_elf import DamagedFile, elf_of
 from ensign.proof.loaded_bytes import code_sections, pieces
 
@@ -21,10 +21,7 @@ _MULTIPLY = re.compile(r"v?mul[sp][sd]")
 _ADD = re.compile(r"v?(?:add|sub)[sp][sd]")
 _FUSED = re.compile(r"vf(?:n?m)(?:add|sub)\w*")
 _PROBE = re.compile(r"(?:qword|dword) ptr \[[re]sp(?: \+ \w+)?\], 0$")
-MACHINES = {
-    "EM_X86_64": (capstone.CS_ARCH_X86, capstone.CS_MODE_64),
-    "EM_386": (capstone.CS_ARCH_X86, capstone.CS_MODE_32),
-}
+BITS = {"EM_X86_64": 64, "EM_386": 32}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,27 +45,22 @@ def read_instructions(path: Path) -> Instructions | None:
     """Count; None where the processor is another one than x86, or the file is damaged."""
     try:
         with elf_of(path) as elf:
-            machine = MACHINES.get(elf["e_machine"])
-            if machine is None:
+            bits = BITS.get(elf["e_machine"])
+            if bits is None:
                 return None
-            reader = capstone.Cs(*machine)
-            reader.skipdata = True
             sections = [each for each in code_sections(elf) if each["sh_type"] == "SHT_PROGBITS"]
             total = sum(int(each["sh_size"]) for each in sections)
-            found: list[Instructions] = []
+            codes: list[MachineCode] = []
             for section in sections:
                 size = min(int(section["sh_size"]), elf.size_bytes)
                 for at, length in pieces(size, total, _MOST_BYTES):
                     code = elf.piece(int(section["sh_offset"]) + at, length)
-                    found.append(count(_words(reader, code)))
+                    codes.append(MachineCode(bits, 0, code))
+            read = disassembled(find_meter(), codes)
+            found = (count((each.mnemonic, each.operands) for each in piece) for piece in read)
             return _sum(found, partial=total > _MOST_BYTES)
     except DamagedFile:
         return None
-
-
-def _words(reader: capstone.Cs, code: bytes) -> Iterator[tuple[str, str]]:
-    for _, _, mnemonic, operands in reader.disasm_lite(code, 0):
-        yield mnemonic, operands
 
 
 def count(instructions: Iterable[tuple[str, str]]) -> Instructions:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import capstone
-
+from ensign.meter.client import find_meter
+from ensign.meter.questions import NO_INSTRUCTION, Instruction, MachineCode, disassembled
 from ensign.proof.bounded_elf import DamagedFile, elf_of
 from ensign.proof.functions import code_at, function_starts, loaded_code
-from ensign.proof.instructions import MACHINES
+from ensign.proof.instructions import BITS
 from ensign.proof.symbol_tables import function_symbols
 
 _LARGEST_FUNCTION_BYTES = 1 << 20
 _JUMP = re.compile(r"j[a-z]+|loop[a-z]*")
-_TARGET = re.compile(r"0x[0-9a-f]+|[0-9]")  # capstone writes small ones so
+_TARGET = re.compile(r"0x[0-9a-f]+|[0-9]")  # small ones are written so
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +96,21 @@ def loops_of(path: Path, function: FunctionPlace) -> tuple[Loop, ...]:
     size = min(function.end - function.start, _LARGEST_FUNCTION_BYTES)
     try:
         with elf_of(path) as elf:
-            machine = MACHINES.get(elf["e_machine"])
-            if machine is None:
+            bits = BITS.get(elf["e_machine"])
+            if bits is None:
                 return ()
             code = code_at(elf, loaded_code(elf), function.start, size)
     except (DamagedFile, OSError):
         return ()
-    found = sorted(set(_loops(capstone.Cs(*machine), code)), key=lambda loop: loop.size)
-    return tuple(found)
+    (instructions,) = disassembled(find_meter(), [MachineCode(bits, 0, code)])
+    return tuple(sorted(set(_loops(instructions)), key=lambda loop: loop.size))
 
 
-def _loops(reader: capstone.Cs, code: bytes) -> Iterator[Loop]:
-    for address, size, mnemonic, operands in reader.disasm_lite(code, 0):
-        if _JUMP.fullmatch(mnemonic) and _TARGET.fullmatch(operands):
-            target = int(operands, 0)
-            if target <= address:
-                yield Loop(target, address + size)
+def _loops(instructions: Iterable[Instruction]) -> Iterator[Loop]:
+    for each in instructions:
+        if each.mnemonic == NO_INSTRUCTION:
+            return
+        if _JUMP.fullmatch(each.mnemonic) and _TARGET.fullmatch(each.operands):
+            target = int(each.operands, 0)
+            if target <= each.address:
+                yield Loop(target, each.address + each.size_bytes)

@@ -12,16 +12,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import accumulate, compress
 from pathlib import Path
 
-import capstone
-
+from ensign.meter.client import find_meter
+from ensign.meter.questions import Instruction, MachineCode, disassembled
 from ensign.proof.bounded_elf import BoundedElf, DamagedFile, elf_of
-from ensign.proof.functions import Function, functions_of
+from ensign.proof.functions import functions_of
 from ensign.proof.loaded_bytes import code_sections
-
-# Address, mnemonic, operands, as capstone has them.
-Word = tuple[int, str, str]
 
 _STACK_SLOT = re.compile(r"(\w+) ptr (\[r[bs]p(?: [+-] \w+)?\])")
 _PADDING = ("nop", "endbr", "int3", "data16", "cs nop", ".")
@@ -113,11 +111,11 @@ class _State:
                 self.spilled.add(slot)
 
 
-def stack_use(words: Sequence[Word]) -> StackUse:
+def stack_use(instructions: Sequence[Instruction]) -> StackUse:
     """Count in the instructions of one function."""
     state = _State()
-    targets = {each[2] for each in words if each[1][0] == "j"}
-    for address, mnemonic, operands in words:
+    targets = {each.operands for each in instructions if each.mnemonic[0] == "j"}
+    for address, _, mnemonic, operands in instructions:
         if mnemonic.startswith(_PADDING):
             continue
         state.use.read += 1
@@ -278,23 +276,19 @@ class _Read:
 
 def _functions(elf: BoundedElf) -> tuple[list[_Read], bool]:
     """All that were looked at, and whether some of them were not read."""
-    reader = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
-    reader.skipdata = True
     functions = [each for each in functions_of(elf, _MOST_BYTES) if each.name not in _START]
     doubtful = [_has_slots(each.code) for each in functions]
     size = sum(len(each.code) for each, read in zip(functions, doubtful, strict=True) if read)
     step = 1 + size // _MOST_DISASSEMBLED
-    found, number = [], 0
-    for each, read in zip(functions, doubtful, strict=True):
-        number += read
-        use = None
-        if not read:
-            look = _Look.OPTIMIZED if len(each.code) >= _SHORT_BYTES else _Look.OPEN
-        elif number // _NEIGHBORS % step:
-            look = _Look.OPEN
-        else:
-            use = stack_use(_words(reader, each))
-            look = _look(use)
+    numbered = zip(functions, doubtful, accumulate(doubtful), strict=True)
+    wanted = [read and not number // _NEIGHBORS % step for _, read, number in numbered]
+    codes = (MachineCode(64, each.address, each.code[:_LONGEST_FUNCTION]) for each in functions)
+    answers = iter(disassembled(find_meter(), compress(codes, wanted)))
+    found = []
+    for each, doubt, read in zip(functions, doubtful, wanted, strict=True):
+        use = stack_use(next(answers)) if read else None
+        short = len(each.code) < _SHORT_BYTES
+        look = _look(use) if use is not None else _Look.OPEN if doubt or short else _Look.OPTIMIZED
         found.append(_Read(each.name, use, look))
     return found, step > 1
 
@@ -304,14 +298,6 @@ def _has_slots(code: bytes) -> bool:
     if len(code) < _SHORT_BYTES:
         return _SLOT.search(code) is not None
     return len(_SLOT.findall(code)) * _BYTES_PER_SLOT > len(code)
-
-
-def _words(reader: capstone.Cs, function: Function) -> list[tuple[int, str, str]]:
-    code = function.code[:_LONGEST_FUNCTION]
-    return [
-        (address, mnemonic, operands)
-        for address, _, mnemonic, operands in reader.disasm_lite(code, function.address)
-    ]
 
 
 def _look(use: StackUse) -> _Look:
