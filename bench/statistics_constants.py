@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensign.stats.looks import FIRST_LOOKS, LEVELS, mixture_bound
-from ensign.stats.signed_rank import LARGEST_P, SIGNED_RANK_LOOKS, null_distribution
+from ensign.stats.stopping import LARGEST_P, SIGNED_RANK_LOOKS, null_distribution
 from simulated_races import largest_log_bounds
 
 if TYPE_CHECKING:

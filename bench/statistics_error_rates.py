@@ -14,7 +14,7 @@ import numpy as np
 from ensign.stats.holm import holm_adjusted
 from ensign.stats.looks import critical_value, looks_up_to
 from ensign.stats.pair import PairRule, Rule, mean_and_half_width
-from ensign.stats.signed_rank import SIGNED_RANK_LOOKS
+from ensign.stats.stopping import SIGNED_RANK_LOOKS
 from ensign.stats.student import two_sided_critical, two_sided_p
 from ensign.stats.suite import round_geomeans, upper_bounds
 from ensign.stats.twin import exits_for_finding

@@ -14,7 +14,7 @@ import numpy as np
 from ensign.model.trials import Metric
 from ensign.stats.pair import PairNames, PairRule, Rule, compare
 from ensign.stats.rounds import RoundCosts
-from ensign.stats.signed_rank import signed_rank_p
+from ensign.stats.stopping import signed_rank_p
 from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from ensign.model.results import (
     WorkloadComparison,
 )
 from ensign.model.trials import Better, Metric, Mode, NamedScore, SliceRecord, Trial, VariantTotals
-from ensign.stats.bands import band_edges, count_bands
+from ensign.stats.suite import band_edges, count_bands
 
 MARGIN = 0.01
 HOSTILE = '<script>alert("x")</script>'

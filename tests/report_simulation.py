@@ -13,11 +13,16 @@ from ensign.model.builds import BuildFacts, BuildStatus, CheckStatus
 from ensign.model.results import LayoutFacts, LayoutSplit, LayoutSpread, Result, WorkloadComparison
 from ensign.model.trials import Metric
 from ensign.model.variants import Variant
-from ensign.stats.bands import band_edges, variant_bands
 from ensign.stats.factorial import factorial_reading
 from ensign.stats.holm import significant_workloads
 from ensign.stats.rounds import RoundCosts
-from ensign.stats.suite import SuiteRule, compare_suite, compare_workloads
+from ensign.stats.suite import (
+    SuiteRule,
+    band_edges,
+    compare_suite,
+    compare_workloads,
+    variant_bands,
+)
 from ensign.variants.expand import named
 
 TWIN = "twin"

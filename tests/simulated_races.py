@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ensign.stats.looks import looks, looks_up_to
 from ensign.stats.pair import PairRule, mean_and_half_width
-from ensign.stats.signed_rank import (
+from ensign.stats.stopping import (
     LARGEST_P,
     SIGNED_RANK_LEVEL,
     SIGNED_RANK_LOOKS,

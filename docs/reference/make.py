@@ -15,7 +15,7 @@ from pathlib import Path
 
 import typer
 
-from ensign.cli.main import EXIT_STATUSES, app
+from ensign.cli.main import EXIT_STATUSES, application
 from ensign.model.finding_kinds.catalog import CATALOG, Group
 from ensign.model.findings import FindingKind
 from ensign.model.study import study_schema
@@ -278,7 +278,7 @@ def options() -> str:
 
 
 def _commands() -> Mapping[str, typing.Any]:
-    group: typing.Any = typer.main.get_command(app)
+    group: typing.Any = typer.main.get_command(application())
     commands: Mapping[str, typing.Any] = group.commands
     return commands
 

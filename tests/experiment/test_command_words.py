@@ -1,6 +1,6 @@
 import pytest
 
-from ensign.experiment.command_words import parse_cpus, parse_ports, split_command
+from ensign.experiment.compare.options import parse_cpus, parse_ports, split_command
 from ensign.model.errors import InputError
 
 

@@ -17,11 +17,10 @@ from ensign.proof.facts import Proof
 from ensign.proof.fast_math import links_fast_math
 from ensign.proof.leftovers import _members, kind_of
 from ensign.proof.link import defined_names, offered
-from ensign.proof.loaded_bytes import read_artifact, read_built
+from ensign.proof.loaded_bytes import content_sha256, read_artifact, read_built
 from ensign.proof.loader import cache_of
 from ensign.proof.objects import objects_below
 from ensign.proof.origins import _read
-from ensign.proof.program_content import content_sha256
 from ensign.proof.read import unindexed_archive
 from ensign.proof.unoptimized import read_unoptimized
 from ensign.report import as_artifact, as_csv, as_difference, as_json, as_markdown, as_terminal

@@ -20,9 +20,8 @@ from ensign.experiment.compare.result import read_bundled
 from ensign.experiment.environments import system_of
 from ensign.experiment.study.record import read_record
 from ensign.experiment.study_file import find_positions, parse_study
-from ensign.host.cpu_times import read_activity
 from ensign.host.entry import read_meta
-from ensign.host.machine import processor_of, read_machine
+from ensign.host.machine import processor_of, read_activity, read_machine
 from ensign.host.regular_file import read_json
 from ensign.host.root_directory import RootDirectory
 from ensign.meter.client import record_of_line

@@ -11,13 +11,13 @@ import pytest
 from ensign.host import confined_view as confined_view_module
 from ensign.host.confined_view import (
     ConfinementRequest,
-    UnprivilegedUser,
     confined_view,
     is_someones_home,
     rustup_home,
 )
 from ensign.host.confinement import Bind, Link, View, bubblewrap_argv
 from ensign.host.confinement_probe import Confinement, probe_confinement, unconfined
+from ensign.host.foreign_files import UnprivilegedUser
 from ensign.host.processes import FakeProcesses, Outcome
 from ensign.meter.client import find_meter
 from real_processes import PlainProcesses, WithoutNamespaces

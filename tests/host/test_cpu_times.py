@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ensign.host.cpu_times import (
+from ensign.host.machine import (
     CpuActivity,
     CpuTimes,
     ProcessTime,

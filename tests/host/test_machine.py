@@ -3,8 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from ensign.host.cpu_times import BusyProcess
-from ensign.host.machine import Machine, read_machine
+from ensign.host.machine import BusyProcess, Machine, read_machine
 from ensign.host.machine_findings import (
     busy_findings,
     machine_facts,

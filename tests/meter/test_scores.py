@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from ensign.meter.records import AskedScores
 from ensign.meter.requests import NamedPattern, Report
-from ensign.meter.scores import AskedScores
 from ensign.model.errors import CommandFailed
 from ensign.model.study_workload import ScoreSection
 from ensign.model.trials import Better, NamedScore, Score, better_by, contradiction

@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from ensign.model import study
 from ensign.model.study import Study, study_schema
-from ensign.model.study_axes import Section
+from ensign.model.validation import Section
 
 
 def models() -> list[type[BaseModel]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ensign.proof.program_content import content_sha256
+from ensign.proof.loaded_bytes import content_sha256
 
 SOURCE = """
 #include <stdio.h>

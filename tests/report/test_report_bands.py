@@ -6,7 +6,7 @@ import report_data as data
 from ensign.report import as_json, as_markdown, as_terminal
 from ensign.report.terminal_page import Screen
 from ensign.report.view import BandCell, bands, view_of
-from ensign.stats.bands import band_edges
+from ensign.stats.suite import band_edges
 
 
 def test_the_edges_are_those_of_the_redis_study() -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ensign.stats.bands import band_edges, count_bands, variant_bands
+from ensign.stats.suite import band_edges, count_bands, variant_bands
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensign.stats.signed_rank import (
+from ensign.stats.stopping import (
     doubled_ranks,
     null_distribution,
     signed_rank_excludes_zero,

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ensign.host.cpu_times import BusyProcess
-from ensign.host.machine import read_machine
+from ensign.host.machine import BusyProcess, read_machine
 from ensign.host.programs import Answer, FakePrograms
 from ensign.host.topology import CpuChoice
 from ensign.meter.client import FakeMeter, Json

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ensign.cli.main import app
+from ensign.cli.main import application
 from ensign.model.checkup import ArtifactCheckup
 from ensign.model.errors import InputError
 from ensign.report import as_artifact
@@ -142,7 +142,9 @@ def test_fail_on_makes_a_finding_exit_status_1(tmp_path: Path) -> None:
         (["--fail-on", "note"], 1),
         (["--fail-on", "note", "--json", "-"], 1),
     ):
-        assert CliRunner().invoke(app, ["doctor", program, *words]).exit_code == status, words
+        assert CliRunner().invoke(application(), ["doctor", program, *words]).exit_code == status, (
+            words
+        )
 
 
 def test_a_source_seen_in_the_program_and_in_a_dry_run_is_one(tmp_path: Path) -> None:

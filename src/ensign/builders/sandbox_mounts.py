@@ -10,8 +10,9 @@ from pathlib import Path, PurePosixPath
 
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.host.cache import key_of
-from ensign.host.confined_view import ConfinementRequest, UnprivilegedUser, is_someones_home
+from ensign.host.confined_view import ConfinementRequest, is_someones_home
 from ensign.host.confinement_probe import Confinement, probe_confinement, unconfined
+from ensign.host.foreign_files import UnprivilegedUser
 from ensign.host.processes import ProcessLimits
 from ensign.model.errors import InputError
 from ensign.model.study import Study

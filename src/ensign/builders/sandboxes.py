@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Protocol
 
 from ensign.host.cache import Cache
-from ensign.host.confined_view import ConfinementRequest, UnprivilegedUser
+from ensign.host.confined_view import ConfinementRequest
 from ensign.host.confinement import INSIDE, Bind
 from ensign.host.confinement_probe import Confinement
 from ensign.host.files import locked, remove_tree
+from ensign.host.foreign_files import UnprivilegedUser
 from ensign.model.errors import InputError
 
 # What the meter and the recorder tell those that they start, and nobody else is to see.

@@ -49,15 +49,15 @@ def compare(
 
 
 def plain_options(argv: Sequence[str]) -> list[str]:
-    """The command line with one word for each option's value. InputError where words are missing.
+    """A command line of `compare` with one word for each option's value.
+
+    InputError where words are missing.
 
     `-L VAR VALUES` and `-P VAR MIN MAX` have a fixed number of words, which typer cannot declare;
     they become one, joined. A bare `--shell` is `--shell=/bin/sh`. What follows `--` stays as it
     is.
     """
     words = list(argv)
-    if words[:1] != ["compare"]:
-        return words
     found: list[str] = []
     while words:
         word = words.pop(0)

@@ -12,7 +12,6 @@ from ensign.cli.options import FailOn, Outputs
 from ensign.cli.progress import CompareProgress, StatusLine
 from ensign.experiment.compare.commands import command_variants, completed
 from ensign.experiment.compare.options import Options
-from ensign.experiment.compare.parameters import parameters_of, with_parameters
 from ensign.experiment.compare.planning import require_readable
 from ensign.experiment.compare.run import CompareSteps
 from ensign.experiment.compare.workloads import PLACE
@@ -27,7 +26,7 @@ def run_compare(
 ) -> int:
     """Races, prints, exports. Returns the exit status; errors pass."""
     _check(options)
-    options = with_parameters(completed(options), parameters_of(options))
+    options = _with_parameters(completed(options))
     outputs.check()
     if options.bundle is not None:
         check_writable(options.bundle)
@@ -37,6 +36,14 @@ def run_compare(
     from ensign.cli.revisions_run import run_revisions  # noqa: PLC0415  # builders load with it
 
     return run_revisions(options, ports, outputs, fail_on, redo=redo, details=details)
+
+
+def _with_parameters(options: Options) -> Options:
+    if not options.parameter_list and not options.parameter_scan and not options.parameter_step:
+        return options
+    from ensign.experiment.compare import parameters  # noqa: PLC0415  # few ask for them
+
+    return parameters.with_parameters(options, parameters.parameters_of(options))
 
 
 def _check(options: Options) -> None:

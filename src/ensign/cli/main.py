@@ -4,28 +4,14 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Iterable
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from ensign import __version__
-from ensign.cli.compare import compare, plain_options
-from ensign.cli.doctor import doctor
-from ensign.cli.env import env
-from ensign.cli.init import init
-from ensign.cli.listings import schema, suites, workloads
 from ensign.cli.output import complain, say, settle, write
-from ensign.cli.record import record
-from ensign.cli.ship import ship
-from ensign.cli.study import (
-    bundle,
-    clean,
-    diff_studies,
-    plan,
-    report,
-    run,
-    unbundle,
-)
 from ensign.host.os_errors import refusal
 from ensign.host.signals import stopped_by_signals
 from ensign.model.errors import (
@@ -56,27 +42,51 @@ EXIT_STATUSES: dict[int, str] = {
 # What typer makes of a KeyboardInterrupt.
 _TYPER_INTERRUPTED = 130
 
-app = typer.Typer(
-    name="ensign",
-    help="Which build of a native program is fastest, is it really so, and what to ship.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-for command in (
-    *(compare, init, run, plan, report, ship, diff_studies, bundle, unbundle),
-    *(doctor, suites, workloads, schema, clean),
-):
-    app.command()(command)
-app.add_typer(env, name="env")
+# Modules of `ensign.cli` by the command, in the order of --help.
+_COMMANDS = {
+    "compare": "compare",
+    "init": "init",
+    "run": "study",
+    "plan": "study",
+    "report": "study",
+    "ship": "ship",
+    "diff-studies": "study",
+    "bundle": "study",
+    "unbundle": "study",
+    "doctor": "doctor",
+    "suites": "listings",
+    "workloads": "listings",
+    "schema": "listings",
+    "clean": "study",
+    "env": "env",
+    "record": "record",
+}
 # The words of the command are its own, with or without `--`.
-app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(
-    record
-)
+_SETTINGS: dict[str, dict[str, object]] = {
+    "record": {"ignore_unknown_options": True, "allow_interspersed_args": False}
+}
 
 
-@app.callback(invoke_without_command=True)
+def application(names: Iterable[str] = _COMMANDS) -> typer.Typer:
+    """The program with these commands; the modules of others are not read."""
+    app = typer.Typer(
+        name="ensign",
+        help="Which build of a native program is fastest, is it really so, and what to ship.",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    app.callback(invoke_without_command=True)(_options)
+    for name in names:
+        command = getattr(import_module(f"ensign.cli.{_COMMANDS[name]}"), name.replace("-", "_"))
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(context_settings=_SETTINGS.get(name))(command)
+    return app
+
+
 def _options(
     *,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
@@ -96,9 +106,10 @@ def main() -> None:
 
 def run_command_line(argv: list[str]) -> int:
     """Carries out a command line. Returns the exit status; a complaint is on standard error."""
+    asked = argv[:1] if argv and argv[0] in _COMMANDS else _COMMANDS
     try:
-        status = app(
-            args=plain_options(argv), prog_name="ensign", standalone_mode=False, obj=tuple(argv)
+        status = application(asked)(
+            args=_plain(argv), prog_name="ensign", standalone_mode=False, obj=tuple(argv)
         )
     except EnsignError as error:
         for text in (str(error), *getattr(error, "__notes__", ())):
@@ -121,6 +132,14 @@ def run_command_line(argv: list[str]) -> int:
         complain("interrupted")
         return _INTERRUPTED
     return status if isinstance(status, int) else 0
+
+
+def _plain(argv: list[str]) -> list[str]:
+    if argv[:1] != ["compare"]:
+        return argv
+    from ensign.cli.compare import plain_options  # noqa: PLC0415  # others do without it
+
+    return plain_options(argv)
 
 
 def exit_status(error: EnsignError) -> int:

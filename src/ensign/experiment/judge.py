@@ -25,7 +25,6 @@ from ensign.model.experiment import Experiment
 from ensign.model.findings import Finding
 from ensign.model.results import LatencyComparison, Result, SuiteComparison, WorkloadComparison
 from ensign.model.trials import TWIN, Metric, Mode, Trial
-from ensign.stats.bands import ABOUT_EQUAL, band_edges, variant_bands
 from ensign.stats.both_metrics import beside, time_shares
 from ensign.stats.disturbed import noisiest_findings, taken_findings
 from ensign.stats.holm import significant_workloads
@@ -42,10 +41,13 @@ from ensign.stats.stopping import (
     round_correlation,
 )
 from ensign.stats.suite import (
+    ABOUT_EQUAL,
     SuiteRule,
+    band_edges,
     compare_suite,
     compare_workloads,
     round_geomeans,
+    variant_bands,
     workload_comparison,
 )
 from ensign.stats.trials import log_cost

@@ -6,8 +6,14 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ensign.host.cpu_times import CpuActivity, busy_processes, read_activity, steal_share
-from ensign.host.machine import Machine, read_machine
+from ensign.host.machine import (
+    CpuActivity,
+    Machine,
+    busy_processes,
+    read_activity,
+    read_machine,
+    steal_share,
+)
 from ensign.host.machine_findings import (
     busy_findings,
     machine_facts,

@@ -13,14 +13,18 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
-from ensign.experiment.command_words import split_command
 from ensign.experiment.compare.commands import (
     CommandVariant,
     command_variants,
     output_file,
     parse_env,
 )
-from ensign.experiment.compare.options import DEFAULT_BUDGET_NS, DEFAULT_PRECISION, Options
+from ensign.experiment.compare.options import (
+    DEFAULT_BUDGET_NS,
+    DEFAULT_PRECISION,
+    Options,
+    split_command,
+)
 from ensign.experiment.compare.workloads import CommandWorkload, workloads_of
 from ensign.experiment.ports import Ports
 from ensign.experiment.study.prepare import open_study

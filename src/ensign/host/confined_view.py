@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ensign.host.confinement import INSIDE, Bind, Link, View
 from ensign.host.files import is_file, is_folder
+from ensign.host.foreign_files import UnprivilegedUser
 from ensign.host.root_directory import inner_root, lies_in, root_view
 
 _ROOT = Path("/")
@@ -39,23 +40,6 @@ _PROGRAM_FOLDERS = frozenset({"bin", "sbin", "shims"})
 _CGROUPS = Path("/sys/fs/cgroup")
 _MOST_LINKS = 40
 _MOST_ENTRIES = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class UnprivilegedUser:
-    """Who runs foreign code where root started ensign."""
-
-    uid: int
-    gid: int
-
-    def may(self, status: os.stat_result, bits: int) -> bool:
-        """Whether the permissions of a file or folder have all these bits (of 7) for it."""
-        mode = stat.S_IMODE(status.st_mode)
-        if status.st_uid == self.uid:
-            mode >>= 6
-        elif status.st_gid == self.gid:
-            mode >>= 3
-        return mode & bits == bits
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ensign.host.confined_view import ConfinementRequest, UnprivilegedUser, confined_view
+from ensign.host.confined_view import ConfinementRequest, confined_view
 from ensign.host.confinement import Bind, bubblewrap_argv
+from ensign.host.foreign_files import UnprivilegedUser
 from ensign.host.processes import Processes, ProcessRequest
 from ensign.host.root_directory import METER_INSIDE
 from ensign.model.finding_kinds.machine import NOT_CONFINED

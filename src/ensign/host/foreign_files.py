@@ -10,12 +10,30 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from ensign.host.confined_view import UnprivilegedUser
 from ensign.host.regular_file import open_regular
 from ensign.host.tree_walk import TreeEntry, passed_over, walk
+
+
+@dataclass(frozen=True, slots=True)
+class UnprivilegedUser:
+    """Who runs foreign code where root started ensign."""
+
+    uid: int
+    gid: int
+
+    def may(self, status: os.stat_result, bits: int) -> bool:
+        """Whether the permissions of a file or folder have all these bits (of 7) for it."""
+        mode = stat.S_IMODE(status.st_mode)
+        if status.st_uid == self.uid:
+            mode >>= 6
+        elif status.st_gid == self.gid:
+            mode >>= 3
+        return mode & bits == bits
+
 
 _NO_LINK = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK_BYTES = 2**20

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ensign.host.cpu_times import BusyProcess
-from ensign.host.machine import UNKNOWN, Machine
+from ensign.host.machine import UNKNOWN, BusyProcess, Machine
 from ensign.model.finding_kinds.machine import (
     ASLR,
     BUSY_MACHINE,

@@ -11,9 +11,8 @@ from pydantic import BaseModel, ConfigDict
 
 from ensign.meter.client import Meter
 from ensign.meter.questions import ask
-from ensign.meter.records import OutcomeLine, TrialPlace, outcome_of, trials
+from ensign.meter.records import OutcomeLine, TrialPlace, asked_scores, outcome_of, trials
 from ensign.meter.requests import ExecRequest, ProcessSpec, RaceRequest, exec_json, race_json
-from ensign.meter.scores import asked_scores
 from ensign.model.trials import Trial
 
 

@@ -18,7 +18,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ensign.model.study_axes import Section
+from ensign.model.validation import Section
 
 MOST_CONNECTIONS = 10_000
 LARGEST_VALUE_BYTES = 512 * 2**20

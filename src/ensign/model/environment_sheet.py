@@ -72,11 +72,6 @@ def read_sheet(content: object) -> EnvironmentSheet:
     return EnvironmentSheet(name, facts)
 
 
-def registers_text(registers: Mapping[str, int]) -> str:
-    """Registers of a processor as the sheet has them."""
-    return " ".join(f"{name}={registers[name]:x}" for name in sorted(registers))
-
-
 def registers_of(sheet: EnvironmentSheet) -> dict[str, int]:
     """Those of its processor; none where it does not say."""
     words = map(_REGISTER.fullmatch, sheet.facts.get(PROCESSOR_REGISTERS, "").split())

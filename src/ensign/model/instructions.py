@@ -8,6 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+
+def registers_text(registers: Mapping[str, int]) -> str:
+    """Registers of a processor as the sheet has them."""
+    return " ".join(f"{name}={registers[name]:x}" for name in sorted(registers))
+
+
 # Shown by every Linux since 4.18, where they are there: what is not shown is lacking.
 _SHOWN: Mapping[str, Mapping[str, int]] = {
     "1.0.ecx": {

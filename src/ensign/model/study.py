@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from pydantic import Field, model_validator
 
-from ensign.model.study_axes import NATURAL, AskedLayouts, Axes, Choice, Layouts, Section
+from ensign.model.study_axes import NATURAL, AskedLayouts, Axes, Choice, Layouts
 from ensign.model.study_build import Build, CheckSection, SandboxSection, Ship
 from ensign.model.study_environment import Environment, EnvironmentName
 from ensign.model.study_race import Cpus, Race
@@ -18,6 +18,7 @@ from ensign.model.study_suite import Suite, Tests
 from ensign.model.study_values import Duration, InputPath, Name
 from ensign.model.study_workload import Server, Workload
 from ensign.model.units import parse_duration_ns
+from ensign.model.validation import Section
 from ensign.model.variants import OWN_COMPILER
 
 # A run this much of the budget cannot be raced by three variants in three rounds.

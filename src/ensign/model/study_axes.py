@@ -5,19 +5,15 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from ensign.model.validation import Section
 
 _COMPILER = re.compile(r"[A-Za-z0-9_./+-]*[A-Za-z0-9+](@[a-z0-9][a-z0-9_.+-]*)?")
 _MOST_CODEGEN_UNITS = 256
 FIRST_RELINKS, MOST_RELINKS = 12, 200
 NATURAL = "natural"
 _OPTIMIZATION = re.compile(r"-O([0-3gsz]|fast)?")
-
-
-class Section(BaseModel):
-    """A table of the study file: unknown keys are errors, nothing is converted silently."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 def _compiler(text: str) -> str:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ensign.model.study_axes import Section
 from ensign.model.study_values import Sha256, SizeText
+from ensign.model.validation import Section
 
 HOST = "host"
 _PLACE = "@"

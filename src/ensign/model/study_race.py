@@ -6,7 +6,6 @@ from typing import Literal
 
 from pydantic import Field
 
-from ensign.model.study_axes import Section
 from ensign.model.study_values import (
     CpuList,
     Duration,
@@ -18,6 +17,7 @@ from ensign.model.study_values import (
     SliceText,
 )
 from ensign.model.trials import Metric, Mode
+from ensign.model.validation import Section
 
 
 class Cpus(Section):

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ensign.model.study_axes import Section
 from ensign.model.study_values import Argv, Duration, Inside, Reference, Sha256, SizeText
+from ensign.model.validation import Section
 
 
 class InputFile(Section):

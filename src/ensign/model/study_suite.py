@@ -9,7 +9,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from ensign.model.study_axes import Section
+from ensign.model.validation import Section
 
 
 @dataclass(frozen=True, slots=True)

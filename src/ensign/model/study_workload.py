@@ -11,7 +11,6 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from ensign.model.drive import Drive
 from ensign.model.placeholders import names_in, shown
-from ensign.model.study_axes import Section
 from ensign.model.study_values import (
     Argv,
     Duration,
@@ -22,6 +21,7 @@ from ensign.model.study_values import (
     Sha256,
 )
 from ensign.model.trials import Better, Score, better_by, contradiction
+from ensign.model.validation import Section
 
 
 class Ready(Section):

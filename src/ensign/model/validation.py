@@ -1,10 +1,17 @@
-"""Numbers as files of others may have them, and what a validation complains about. Pure."""
+"""Tables and numbers as files of others have them, and what a validation complains about. Pure."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+
+class Section(BaseModel):
+    """A table of the study file: unknown keys are errors, nothing is converted silently."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+
 
 _LONGEST = 200
 

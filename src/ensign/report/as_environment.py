@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ensign.model.environment_sheet import (
-    EnvironmentSheet,
-    FactDifference,
-    differing_words,
-)
+from ensign.model.environment_sheet import EnvironmentSheet, FactDifference, differing_words
 from ensign.model.quoting import shortened, visible
 
 _LONGEST = 160

@@ -19,7 +19,6 @@ from ensign.model.trials import Metric
 from ensign.model.units import pluralize
 from ensign.report import figures, words
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
-from ensign.report.effects import EXPLORED, effects_view
 from ensign.report.figures import COLUMNS as LATENCY_COLUMNS
 from ensign.report.figures import HEADING as LATENCY
 from ensign.report.figures import READ as LATENCY_READ
@@ -34,7 +33,6 @@ from ensign.report.notes import (
     redo_notes,
 )
 from ensign.report.terminal_page import PLAIN, Page, Screen
-from ensign.report.trade import trade_view
 from ensign.report.verdict import twin_sentence, verdict_of
 from ensign.report.view import ResultView, Row, VariantWorkloads, status_of, view_of
 from ensign.report.words import clean, executed_files
@@ -328,6 +326,11 @@ def _significant(page: Page, view: ResultView) -> None:
 
 
 def _effects(page: Page, result: Result, view: ResultView) -> None:
+    if not result.builds:
+        return
+    from ensign.report.effects import EXPLORED, effects_view  # noqa: PLC0415  # builds alone
+    from ensign.report.trade import trade_view  # noqa: PLC0415
+
     effects, trade = effects_view(result), trade_view(result, view)
     if effects is not None:
         page.heading("What each choice is worth")

@@ -20,7 +20,7 @@ from ensign.report.drawing import (
     row_texts,
     width_of,
 )
-from ensign.report.plot import axis_range
+from ensign.report.terminal_page import axis_range
 from ensign.report.trade import TradePoint
 from ensign.report.view import Row, VariantWorkloads
 from ensign.report.words import Span, percent

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
-from ensign.report.plot import round_ticks, shortened
+from ensign.report.terminal_page import round_ticks, shortened
 
 
 @dataclass(frozen=True, slots=True)

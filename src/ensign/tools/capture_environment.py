@@ -26,9 +26,9 @@ from ensign.model.environment_sheet import (
     PROCESSOR_REGISTERS,
     EnvironmentSheet,
     read_sheet,
-    registers_text,
 )
 from ensign.model.errors import InputError
+from ensign.model.instructions import registers_text
 from ensign.model.study_environment import HOST
 from ensign.toolchains.find import installed_compilers
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 
-from ensign.experiment.command_words import require_group, split_command
-from ensign.experiment.compare.options import PER_COMMAND, Options
+from ensign.experiment.compare.options import PER_COMMAND, Options, require_group, split_command
 from ensign.meter.requests import Sink
 from ensign.model.errors import CommandFailed, InputError
 from ensign.model.quoting import distinct_short

@@ -32,7 +32,7 @@ from ensign.model.finding_kinds.ran import ENVIRONMENT_FILES, RAN_SOMETHING_ELSE
 from ensign.model.findings import Finding
 from ensign.model.traced_execution import TracedExecution, nothing_seen
 from ensign.model.trials import TWIN, Mode, Trial, seen_in_race
-from ensign.proof.program_content import content_sha256
+from ensign.proof.loaded_bytes import content_sha256
 
 _SHOWN = 2
 _PLACE = "{variant}"

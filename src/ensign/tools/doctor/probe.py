@@ -11,8 +11,14 @@ from pathlib import Path
 from ensign.host.cache import cache_folder
 from ensign.host.confined_view import ConfinementRequest
 from ensign.host.confinement_probe import Confinement
-from ensign.host.cpu_times import BusyProcess, busy_processes, read_activity, steal_share
-from ensign.host.machine import Machine, read_machine
+from ensign.host.machine import (
+    BusyProcess,
+    Machine,
+    busy_processes,
+    read_activity,
+    read_machine,
+    steal_share,
+)
 from ensign.host.programs import LocalPrograms, Programs
 from ensign.host.topology import CpuChoice, allowed_cpus, default_cpus, read_topology
 from ensign.meter.client import LocalMeter, Meter, find_meter
