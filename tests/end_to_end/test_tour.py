@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -64,6 +65,34 @@ def test_a_comparison(ensign: Ensign, programs: Programs) -> None:
         done = ensign.brief("compare", *commands, *SOON)
     assert done.status == 0, done.err
     check(told("A comparison"), calls)
+
+
+@pytest.mark.parametrize(
+    ("second", "most"), [("cheap", 120), ("dear", 140)], ids=["one program", "two programs"]
+)
+def test_a_comparison_reads_little_of_ensign(
+    ensign: Ensign, programs: Programs, second: str, most: int
+) -> None:
+    """Of some 370 modules; what looks into code only where it may differ."""
+    commands = (f"{programs.cheap} 1000000", f"{getattr(programs, second)} 1100000")
+    program = (
+        "import sys; from ensign.cli.main import run_command_line as run; run(sys.argv[1:]);"
+        "print('', *(name for name in sys.modules if name.split('.')[0] == 'ensign'), sep='\\n')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "compare", *commands, *SOON],
+        cwd=ensign.folder,
+        env=ensign.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    read = [line for line in done.stdout.splitlines() if re.fullmatch(r"ensign[\w.]*", line)]
+    assert "ensign.experiment.loop" in read
+    assert len(read) <= most
+    packages = {name.split(".")[1] for name in read if "." in name}
+    assert not packages & {"builders", "sources", "variants", "workloads", "ship", "tools"}
 
 
 def test_a_study(ensign: Ensign) -> None:

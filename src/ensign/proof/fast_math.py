@@ -17,6 +17,9 @@ from elftools.elf.sections import Section
 from ensign.proof.bounded_elf import BoundedElf, DamagedFile, data_of, elf_of
 from ensign.proof.functions import code_at, loaded_code
 
+FLUSHED = "denormals are flushed to zero for the whole process"
+
+
 _CONSTRUCTORS = ("SHT_INIT_ARRAY", "SHT_PREINIT_ARRAY")
 _OLD_CONSTRUCTORS = ".ctors"
 _MOST, _MOST_TABLES, _CODE_BYTES = 4096, 8, 64

@@ -291,8 +291,7 @@ def _between(
     first: TracedExecution, other: TracedExecution, before: str, name: str
 ) -> Iterator[Finding]:
     # Not at the start of the program: a comparison begins without it.
-    from ensign.proof.fast_math import links_fast_math  # noqa: PLC0415
-    from ensign.proof.rules.artifact import FLUSHED  # noqa: PLC0415
+    from ensign.proof.fast_math import FLUSHED, links_fast_math  # noqa: PLC0415
     from ensign.proof.visible_code import differences, read_visible  # noqa: PLC0415
 
     own = _others(first, other), _others(other, first)

@@ -18,12 +18,11 @@ from ensign.model.finding_kinds.proof import (
 from ensign.model.findings import Finding
 from ensign.proof.comparison import grouped
 from ensign.proof.evidence import BuildEvidence, Request, own_units, some
+from ensign.proof.fast_math import FLUSHED
 from ensign.proof.flags import level_of
 from ensign.proof.rust_calls import linked_crates
 from ensign.proof.unoptimized import Unoptimized
 from ensign.toolchains.alignment import FUNCTION_BYTES
-
-FLUSHED = "denormals are flushed to zero for the whole process"
 
 _SOME = 5
 # By chance it is a quarter; BOLT aligns half without being told, and all if it is.

@@ -18,7 +18,7 @@ from ensign.model.errors import InputError
 from ensign.model.finding_kinds.proof import FAST_MATH_START, FILE_REPLACED, LOOKS_UNOPTIMIZED
 from ensign.model.findings import Finding
 from ensign.proof.evidence import BuildEvidence, Compiled, own_units
-from ensign.proof.fast_math import links_fast_math
+from ensign.proof.fast_math import FLUSHED, links_fast_math
 from ensign.proof.identity import read_identity
 from ensign.proof.instructions import read_instructions
 from ensign.proof.loader import (
@@ -28,7 +28,6 @@ from ensign.proof.loader import (
     read_cache,
     unknown_loader,
 )
-from ensign.proof.rules.artifact import FLUSHED
 from ensign.toolchains.instructions import set_named
 from ensign.tools.doctor.advice import Offers, advice_for
 from ensign.tools.doctor.artifact import examine_evidence
