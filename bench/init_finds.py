@@ -21,10 +21,11 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from ensign.cli.main import run_command_line
-from ensign.tools.init import documented_commands, made_samples
+from ensign.tools.init import documented_commands, first_study, made_samples
 
 _NEVER = re.compile(r"(?!)")
 _LONGEST_S = 400
@@ -49,7 +50,10 @@ def _plain(text: str) -> str:
 def without(rule: str) -> None:
     """Let a rule find nothing in this process. KeyError."""
     if rule.startswith("made."):
-        del made_samples.FORMATS[rule.removeprefix("made.")]
+        suffix = rule.removeprefix("made.")
+        known = made_samples.FORMATS
+        known[suffix] = replace(known[suffix], names=())
+        first_study.ANYTHING = tuple(each for each in first_study.ANYTHING if each != suffix)
     elif rule == "manual pages":
         documented_commands.plain_text = _plain
     else:

@@ -69,8 +69,9 @@ def nothing_works(folder: Path, trial: TriedCommand) -> str:
     """Of the best command, which does its work elsewhere."""
     return (
         f"{folder} builds, but no command was found that works in what was built: "
-        f"'{trial.attempt.said}' takes {format_duration(trial.user_ns)} of user time, "
-        f"{trial.share_built:.0%} of it there, so no flags could be told apart by it; name one: "
+        f"'{trial.attempt.said}' spends {trial.share_of_cpu:.0%} of its CPU time there "
+        f"({format_duration(trial.user_ns)} of user time), too little to tell flags apart; "
+        "name one: "
         "ensign init --command 'PROGRAM WORDS…'"
     )
 

@@ -64,8 +64,8 @@ _MOST_PROGRAMS = 12
 _MOST_SHOWN = 12
 _MOST_MADE = 3
 _MOST_FOR_TESTS = 3
-_MOST_ON_ANYTHING = 3
-_ANYTHING = ("txt", "dat", "c", "bin")
+_MOST_ONANYTHING = 3
+ANYTHING = ("txt", "dat", "c", "bin")
 _TRYING_NS = 75 * 10**9
 _TRYING_WRITTEN_NS = 90 * 10**9
 _TRYING_TESTS_NS = 105 * 10**9
@@ -313,8 +313,8 @@ def _to_read(samples: Sequence[Sample], text: str) -> list[Sample]:
 
 def _on_anything(order: Sequence[Executable]) -> Iterator[Attempt]:
     """Made files for programs that do not say what they read."""
-    for program in [each for each in order if not is_test(each)][:_MOST_ON_ANYTHING]:
-        for suffix, words in product(_ANYTHING, ((), (INPUT,))):
+    for program in [each for each in order if not is_test(each)][:_MOST_ONANYTHING]:
+        for suffix, words in product(ANYTHING, ((), (INPUT,))):
             yield Attempt(program, words, made_sample(suffix))
 
 
