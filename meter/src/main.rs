@@ -5,8 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-mod disassemble;
-
 use clap::{Parser, Subcommand};
 use ensign_protocol::records::{last_words, Status};
 use ensign_protocol::request::{Request, Verb};
@@ -39,6 +37,8 @@ enum Action {
     Parse,
     /// Writes each piece of machine code on standard input in words.
     Disassemble,
+    /// Says what compile units each file on standard input has.
+    Units,
     /// Says in one line what is possible here.
     Probe,
     /// Says in one line what the processor has, as it says itself.
@@ -91,7 +91,8 @@ fn main() {
         Action::Drive => serve(Verb::Drive),
         Action::Check => answer(check),
         Action::Parse => answer(ensign_record::parsed),
-        Action::Disassemble => answer(disassemble::disassembled),
+        Action::Disassemble => answer(ensign_code::disassembled),
+        Action::Units => answer(ensign_code::units_of),
         Action::Probe => {
             println!("{}", ensign_race::probe(in_scope));
             0

@@ -12,8 +12,7 @@ import pytest
 from ensign.model.checkup import ArtifactCheckup
 from ensign.model.errors import InputError
 from ensign.proof.bounded_elf import DamagedFile, elf_of
-from ensign.proof.compile_units import top_entries
-from ensign.proof.elf import find_debug_file, read_binary
+from ensign.proof.elf import find_debug_file, read_binary, units_of
 from ensign.proof.identity import read_identity
 from ensign.tools.doctor.inspect_program import examine_program
 from real_processes import PlainProcesses
@@ -115,8 +114,8 @@ def test_units_that_never_end_are_refused(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[at : at + size] = b"\x81" * size
     path.write_bytes(data)
-    with pytest.raises(DamagedFile), elf_of(path) as elf:
-        top_entries(elf)
+    with pytest.raises(DamagedFile):
+        list(units_of(path))
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ensign.proof.bounded_elf import elf_of
-from ensign.proof.compile_units import top_entries
+from ensign.meter.client import find_meter
+from ensign.meter.questions import compile_units
 from ensign.proof.elf import read_binary
 from ensign.proof.evidence import BuildEvidence
 from ensign.proof.facts import Proof
@@ -110,8 +110,9 @@ def test_units_are_those_of_llvm_dwarfdump(
             said = {key: match[1] if match else "" for key, match in found.items()}
             name = said["DW_AT_name"] or said["dwo_name"]
             theirs.append((said["DW_AT_producer"], name, said["DW_AT_comp_dir"]))
-    with elf_of(path) as elf:
-        ours = [(each.producer, each.name, each.folder) for each in top_entries(elf)]
+    units = compile_units(find_meter(), path)
+    assert not isinstance(units, str)
+    ours = [(each.producer, each.name, each.folder) for each in units]
     assert ours == theirs
     assert len(ours) >= 2
 

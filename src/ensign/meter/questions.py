@@ -111,7 +111,7 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 def ask(
     executable: Path,
-    about: Literal["check", "parse", "disassemble"],
+    about: Literal["check", "parse", "disassemble", "units"],
     questions: Sequence[Mapping[str, object]],
     answer: type[Answer],
 ) -> tuple[Answer, ...]:
@@ -168,6 +168,51 @@ def disassembled(
     questions = [{**each._asdict(), "code": each.code.hex()} for each in pieces]
     answers = ask(executable, "disassemble", questions, _Disassembled) if questions else ()
     return tuple(each.instructions for each in answers)
+
+
+class CompileUnit(NamedTuple):
+    """What a compile unit says of itself; empty where it says nothing.
+
+    `split`: the rest of it is in a file of its own (`-gsplit-dwarf`), and so is the producer.
+    """
+
+    producer: str = ""
+    name: str = ""
+    folder: str = ""
+    language: int | None = None
+    split: bool = False
+
+
+class _Unit(BaseModel):
+    producer: int
+    name: int
+    folder: int
+    language: int | None
+    split: bool
+
+
+class _Units(BaseModel):
+    texts: tuple[str, ...]
+    units: tuple[_Unit, ...]
+    damaged: str | None
+
+
+def compile_units(executable: Path, source: Path | bytes) -> tuple[CompileUnit, ...] | str:
+    """Those of a program, a library or an object, or of the content of one.
+
+    A text where they cannot be read: why. Errors as `ask`.
+    """
+    of_path = isinstance(source, Path)
+    data = os.fsencode(source.absolute()) if isinstance(source, Path) else source
+    question = {"path" if of_path else "content": data.hex()}
+    (answer,) = ask(executable, "units", [question], _Units)
+    if answer.damaged is not None:
+        return answer.damaged
+    texts = answer.texts
+    return tuple(
+        CompileUnit(texts[u.producer], texts[u.name], texts[u.folder], u.language, u.split)
+        for u in answer.units
+    )
 
 
 _LINE = TypeAdapter(CommandLine)

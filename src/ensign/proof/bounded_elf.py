@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from elftools.dwarf.dwarfinfo import DWARFInfo
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
 
@@ -36,7 +35,6 @@ _MOST_PER_COMPRESSED_BYTE = 100
 _MOST_ABSENT_BYTES = 64 << 20
 _OLD_HEADER_BYTES = 12
 _WIDE_BITS = 64
-_DEBUG = (".debug_", ".zdebug_", ".eh_frame", ".gnu_debugaltlink")
 
 
 class DamagedFile(Exception):
@@ -135,18 +133,6 @@ class BoundedElf(ELFFile):
         """Bytes of the file."""
         self.bounded.seek(at)
         return self.bounded.read(size_bytes)
-
-    def debug_information(self, *, relocate: bool) -> DWARFInfo:
-        """What is in this file itself. DamagedFile where it would be larger than it can be."""
-        for section in self.iter_sections():
-            if section.name.startswith(_DEBUG):
-                check_size(section)
-        found = self.get_dwarf_info(relocate, follow_links=False)
-        for name, value in vars(found).items():
-            if name.endswith("_sec") and value is not None:
-                stream = _BoundedStream(value.stream, self.bounded.budget)
-                setattr(found, name, value._replace(stream=stream))
-        return found
 
 
 def check_size(section: Section) -> None:

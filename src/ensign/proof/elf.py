@@ -12,8 +12,9 @@ from pathlib import Path
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
+from ensign.meter.client import find_meter
+from ensign.meter.questions import compile_units
 from ensign.proof.bounded_elf import BoundedElf, DamagedFile, damage_told, data_of, elf_of
-from ensign.proof.compile_units import TopEntry, top_entries
 from ensign.proof.facts import Binary, CodePlaces, Hardening, Unit, UnitKind
 from ensign.proof.identity import Identity, build_id_of, dynamic_tags
 from ensign.proof.symbol_tables import function_places, symbols_of
@@ -136,7 +137,7 @@ def _binary(elf: BoundedElf, path: Path, *, with_units: bool) -> Binary:
     imports, exports = _dynamic_symbols(elf)
     slots = tuple(_jump_slots(elf))
     names = {section.name for section in elf.iter_sections()}
-    units, unread = _units_or_why(elf) if with_units else ((), "")
+    units, unread = _units_or_why(elf, path) if with_units else ((), "")
     return Binary(
         path=str(path),
         shared_library=elf["e_type"] == "ET_DYN" and not pie,
@@ -165,11 +166,11 @@ def _binary(elf: BoundedElf, path: Path, *, with_units: bool) -> Binary:
     )
 
 
-def _units_or_why(elf: BoundedElf) -> tuple[tuple[Unit, ...], str]:
+def _units_or_why(elf: BoundedElf, path: Path) -> tuple[tuple[Unit, ...], str]:
     """The units, or why they cannot be read: the rest of the file may be whole."""
     try:
         with damage_told():
-            return tuple(recorded_units(elf)), ""
+            return tuple(recorded_units(elf, path)), ""
     except DamagedFile as error:
         return (), str(error)
 
@@ -221,46 +222,27 @@ def comments(elf: BoundedElf) -> tuple[str, ...]:
     return tuple(sorted({part.decode(errors="replace") for part in parts if part}))
 
 
-def units_of(elf: BoundedElf) -> Iterator[Unit]:
-    """The compile units in the debug information of a program, a library or an object."""
-    if elf["e_type"] == "ET_REL":
-        yield from _relocated_units(elf)
-        return
-    for each in top_entries(elf):
-        yield _unit(each)
+def units_of(source: Path | bytes) -> Iterator[Unit]:
+    """The compile units of a program, a library or an object, or of the content of one.
+
+    DamagedFile where its debug information cannot be read.
+    """
+    found = compile_units(find_meter(), source)
+    if isinstance(found, str):
+        raise DamagedFile(found)
+    for each in found:
+        read = unit_of(each.producer, each.name, each.folder)
+        # Clang assembles, too, and has no flags to record there.
+        assembled = each.language == _ASSEMBLER
+        yield replace(read, kind=UnitKind.ASSEMBLER, flags=None) if assembled else read
 
 
-def _relocated_units(elf: BoundedElf) -> Iterator[Unit]:
-    if not elf.has_dwarf_info():
-        return
-    for unit in elf.debug_information(relocate=True).iter_CUs():
-        top = unit.get_top_DIE()
-        if top.tag != "DW_TAG_compile_unit":
-            continue
-        said = {key: each.value for key, each in top.attributes.items()}
-        yield _unit(
-            TopEntry(
-                producer=_text(said.get("DW_AT_producer", b"")),
-                name=_text(said.get("DW_AT_name", b"")),
-                folder=_text(said.get("DW_AT_comp_dir", b"")),
-                language=said.get("DW_AT_language"),
-            )
-        )
-
-
-def _unit(entry: TopEntry) -> Unit:
-    read = unit_of(entry.producer, entry.name, entry.folder)
-    # Clang assembles, too, and has no flags to record there.
-    assembled = entry.language == _ASSEMBLER
-    return replace(read, kind=UnitKind.ASSEMBLER, flags=None) if assembled else read
-
-
-def recorded_units(elf: BoundedElf, name: str = "") -> Iterator[Unit]:
+def recorded_units(elf: BoundedElf, source: Path | bytes, name: str = "") -> Iterator[Unit]:
     """Units by debug information, else by the command lines that `.GCC.command.line` keeps.
 
     Of those that say no source, `name` and a number is the name.
     """
-    units = tuple(units_of(elf))
+    units = tuple(units_of(source))
     section = elf.get_section_by_name(".GCC.command.line")
     if units or section is None:
         yield from units
@@ -282,10 +264,6 @@ def _unit_of_line(line: str) -> Unit | None:
         return None
     named = next(filter(_SOURCE.fullmatch, words), "")
     return Unit(named, "", UnitKind.CLANG, "Clang", words[1:])
-
-
-def _text(value: object) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
 def unit_of(producer: str, name: str, folder: str) -> Unit:
@@ -323,8 +301,7 @@ def _made_by(producer: str) -> tuple[UnitKind, str, tuple[str, ...] | None]:
 def with_debug_file(binary: Binary, file: Path) -> Binary:
     """With the units of the file that has its debug information."""
     try:
-        with elf_of(file) as elf:
-            return replace(binary, units=tuple(units_of(elf)), debug_file=str(file))
+        return replace(binary, units=tuple(units_of(file)), debug_file=str(file))
     except DamagedFile as error:
         return replace(binary, debug_unread=f"{file}: {error}")
 

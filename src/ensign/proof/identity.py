@@ -13,12 +13,12 @@ from elftools.elf.sections import NoteSection
 from elftools.elf.segments import InterpSegment
 
 from ensign.proof.bounded_elf import BoundedElf, DamagedFile, data_of, elf_of
-from ensign.proof.dwarf_forms import Cursor
 from ensign.proof.loaded_bytes import code_sections
 from ensign.proof.symbol_tables import defined_among, symbols_of
 
 _MAGIC, _HEADER_BYTES, _FLAGS_AT, _INLINE = b"\xff Go buildinf:", 32, 15, 2
 _SENTINEL_BYTES = 16
+_GOES_ON = 0x80
 _SETTING, _DEPENDENCY = "build\t", "dep\t"
 
 
@@ -45,13 +45,13 @@ def read_go_build(elf: BoundedElf) -> GoBuild | None:
         return GoBuild()
     if not data[_FLAGS_AT] & _INLINE:
         return GoBuild()
-    cursor = Cursor(data[_HEADER_BYTES:], little=True)
     try:
-        version = cursor.taken(cursor.unsigned()).decode(errors="replace")
-        module = cursor.taken(cursor.unsigned())[_SENTINEL_BYTES:-_SENTINEL_BYTES]
-    except (IndexError, DamagedFile):
+        said, at = _prefixed(data, _HEADER_BYTES)
+        module, _ = _prefixed(data, at)
+    except IndexError:
         return GoBuild()
-    lines = module.decode(errors="replace").splitlines()
+    version = said.decode(errors="replace")
+    lines = module[_SENTINEL_BYTES:-_SENTINEL_BYTES].decode(errors="replace").splitlines()
     named = (line.removeprefix(_SETTING).partition("=") for line in lines if _is_setting(line))
     return GoBuild(
         version=version.removeprefix("go"),
@@ -59,6 +59,17 @@ def read_go_build(elf: BoundedElf) -> GoBuild | None:
         dependencies=sum(line.startswith(_DEPENDENCY) for line in lines),
         settings={key: value for key, _, value in named},
     )
+
+
+def _prefixed(data: bytes, at: int) -> tuple[bytes, int]:
+    """Bytes behind their length (seven bits of it a byte), and where they end. IndexError."""
+    length = shift = 0
+    while data[at] & _GOES_ON:
+        length, shift, at = length | (data[at] & ~_GOES_ON) << shift, shift + 7, at + 1
+    end = at + 1 + (length | data[at] << shift)
+    if end > len(data):
+        raise IndexError
+    return data[at + 1 : end], end
 
 
 def _is_setting(line: str) -> bool:

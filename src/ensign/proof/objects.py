@@ -59,7 +59,7 @@ def read_object(name: str, source: Path | bytes) -> ObjectFacts | None:
     language = intermediate(source).language
     try:
         with elf_of(source) as elf:
-            units = tuple(recorded_units(elf, name)) or tuple(_lto_units(elf, name))
+            units = tuple(recorded_units(elf, source, name)) or tuple(_lto_units(elf, name))
             said = tuple(filter(None, map(compiler_of_comment, comments(elf))))
             needs = frozenset(each.name for each in symbols_of(elf, ".symtab") if not each.defined)
     except DamagedFile:

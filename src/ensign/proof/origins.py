@@ -247,7 +247,7 @@ def _read(path: Path, member: str) -> tuple[tuple[Unit, ...], tuple[str, ...]]:
     try:
         for data in _data(path, member):
             with elf_of(data) as elf:
-                return tuple(units_of(elf)), comments(elf)
+                return tuple(units_of(data)), comments(elf)
     except DamagedFile:
         pass
     return (), ()

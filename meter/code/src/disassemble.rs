@@ -1,5 +1,6 @@
 //! Machine code of x86 in words, as people read it.
 
+use crate::bytes_of;
 use iced_x86::{
     Decoder, DecoderOptions, FormatMnemonicOptions, Formatter, Instruction, IntelFormatter,
     MemorySizeOptions,
@@ -25,7 +26,7 @@ struct Answer {
 ///
 /// # Errors
 /// What is wrong with the question.
-pub(crate) fn disassembled(question: &str) -> Result<String, String> {
+pub fn disassembled(question: &str) -> Result<String, String> {
     let asked: Question = serde_json::from_str(question).map_err(|error| error.to_string())?;
     if !matches!(asked.bits, 32 | 64) {
         return Err(format!("there is no code of {} bits", asked.bits));
@@ -74,17 +75,6 @@ fn formatter() -> IntelFormatter {
     options.set_uppercase_hex(false);
     options.set_small_hex_numbers_in_decimal(true);
     formatter
-}
-
-fn bytes_of(digits: &str) -> Option<Vec<u8>> {
-    let pairs = digits.as_bytes().chunks_exact(2);
-    if !pairs.remainder().is_empty() {
-        return None;
-    }
-    let value = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
-    pairs
-        .map(|pair| Some(value(pair[0])? << 4 | value(pair[1])?))
-        .collect()
 }
 
 #[cfg(test)]
