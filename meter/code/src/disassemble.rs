@@ -36,7 +36,7 @@ pub fn disassembled(question: &str) -> Result<String, String> {
     serde_json::to_string(&Answer { instructions }).map_err(|error| error.to_string())
 }
 
-fn words(bits: u32, address: u64, code: &[u8]) -> Vec<(u64, usize, String, String)> {
+pub(crate) fn words(bits: u32, address: u64, code: &[u8]) -> Vec<(u64, usize, String, String)> {
     let mut decoder = Decoder::with_ip(bits, code, address, DecoderOptions::NONE);
     let mut formatter = formatter();
     let mut instruction = Instruction::default();

@@ -1,6 +1,8 @@
 //! Machine code and debug information of programs that nobody runs: files of strangers.
 
 mod disassemble;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod units;
 
 pub use disassemble::disassembled;

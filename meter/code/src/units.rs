@@ -31,7 +31,7 @@ enum Question {
 
 /// Units refer to `texts` by their places, so that each stands there once.
 #[derive(Default, Serialize)]
-struct Answer {
+pub(crate) struct Answer {
     texts: Vec<String>,
     units: Vec<Unit>,
     damaged: Option<String>,
@@ -104,7 +104,7 @@ struct Section<'data> {
 
 type Slice<'data> = RelocateReader<EndianSlice<'data, RunTimeEndian>, &'data Relocations>;
 
-fn of_bytes(data: &[u8]) -> Result<Answer, String> {
+pub(crate) fn of_bytes(data: &[u8]) -> Result<Answer, String> {
     let file = File::parse(data).map_err(|error| error.to_string())?;
     let endian = if file.is_little_endian() {
         RunTimeEndian::Little
