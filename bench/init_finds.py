@@ -5,7 +5,7 @@
 FOLDER has `trees/PACKAGE`, as bench/init_packages.py leaves them; LIST is its list. A line for each
 package: how init ended, what it chose to race, what that reads (a file of the tree, `made.FORMAT`,
 nothing), and the seconds that it took. With `--without` a rule finds nothing; a format is the rule
-`made.FORMAT`. What a rule decides is where the lines differ: bench/results/init_rules.tsv.
+`made.FORMAT`. What a rule decides is where the lines differ: bench/results/init_rules.md.
 """
 
 from __future__ import annotations
@@ -30,21 +30,7 @@ from ensign.tools.init import documented_commands, first_study, made_samples
 _NEVER = re.compile(r"(?!)")
 _LONGEST_S = 400
 # Rules that are regular expressions of `documented_commands`, by what a reader would call them.
-_PATTERNS = {
-    "alternatives": "_ALTERNATIVES",
-    "listed words": "_LISTED",
-    "list of commands": "_COMMANDS",
-    "counted options": "_COUNTED",
-    "text that is piped": "_FED",
-    "variables": "_VARIABLE",
-    "metavariables": "_METAVARIABLE",
-    "file-like words": "_FILE",
-    "capitals": "_CAPITALS",
-}
-
-
-def _plain(text: str) -> str:
-    return text
+_PATTERNS = {"list of commands": "_COMMANDS", "file-like words": "_FILE"}
 
 
 def without(rule: str) -> None:
@@ -54,8 +40,6 @@ def without(rule: str) -> None:
         known = made_samples.FORMATS
         known[suffix] = replace(known[suffix], names=())
         first_study.ANYTHING = tuple(each for each in first_study.ANYTHING if each != suffix)
-    elif rule == "manual pages":
-        documented_commands.plain_text = _plain
     else:
         setattr(documented_commands, _PATTERNS[rule], _NEVER)
 

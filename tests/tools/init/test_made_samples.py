@@ -13,8 +13,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from ensign.tools.init.attempts import COUNT, INPUT, Attempt, Executable
-from ensign.tools.init.documented_commands import Shown, counted_of, shown_attempts
+from ensign.tools.init.attempts import INPUT, Executable
+from ensign.tools.init.documented_commands import Shown, shown_attempts
 from ensign.tools.init.made_samples import (
     FORMATS,
     formats_of_name,
@@ -125,17 +125,3 @@ def test_a_command_that_names_a_file_of_a_kind_that_the_tree_has_not_gets_a_made
     shown = Shown(("-i", INPUT), suffix=".obj")
     found = list(shown_attempts(shown, Executable("mesh"), [], []))
     assert [each.sample and each.sample.made for each in found] == ["obj"]
-
-
-def test_options_that_take_numbers_are_told_by_their_help() -> None:
-    lines = ("  -n NUM  nodes", "  --rounds <int>, how often", " -o FILE", "  --size=N")
-    said = "\n".join((*lines, " -h number", " -x numbers"))
-    assert counted_of(said) == ["-n", "--rounds", "--size"]
-
-
-def test_a_count_grows_as_a_sample_does() -> None:
-    attempt = Attempt(Executable("make-graph"), ("-n", COUNT), count=1000)
-    assert attempt.command == ("{artifact}", "-n", "1000")
-    larger = attempt.times(40)
-    assert larger is not None
-    assert larger.command == ("{artifact}", "-n", "40000")

@@ -21,12 +21,9 @@ OUTPUT = "{tmp}/output"
 # A copy of the sample, for programs that change the file that they are given.
 COPY = "{tmp}/copy"
 # In place of a number that an option takes.
-COUNT = "{count}"
 _OURS = (INPUT, OUTPUT, COPY)
 _MOST_OPTIONS = 16
 _SAMPLES_OF_OPTIONS = 2
-_MOST_COUNTED = 4
-_FIRST_COUNT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +73,7 @@ class Sample:
 class Attempt:
     """A command: words after the program, where `{input}` is the sample; else that is its input.
 
-    `repeat` is how often the program is run, by a shell; `in_tmp` says that its folder is `{tmp}`;
-    `count` stands in place of the word COUNT.
+    `repeat` is how often the program is run, by a shell; `in_tmp` says that its folder is `{tmp}`.
     """
 
     program: Executable
@@ -86,7 +82,6 @@ class Attempt:
     env: tuple[tuple[str, str], ...] = ()
     repeat: int = 1
     in_tmp: bool = False
-    count: int = 1
 
     @property
     def reads_input(self) -> bool:
@@ -116,8 +111,7 @@ class Attempt:
     @property
     def command(self) -> tuple[str, ...]:
         """As a study has it; `input` is the sample's file."""
-        counted = (str(self.count) if word == COUNT else word for word in self.words)
-        words = tuple(map(_as_it_is, counted))
+        words = tuple(map(_as_it_is, self.words))
         copied = self.copy
         if self.repeat == 1 and not copied and not self.in_tmp:
             return ("{artifact}", *words)
@@ -143,9 +137,7 @@ class Attempt:
         return 0 if self.sample is None else self.sample.total_bytes
 
     def times(self, factor: int) -> Attempt | None:
-        """The same on so many copies of its sample, or of so many more; None where it has none."""
-        if COUNT in self.words:
-            return replace(self, count=self.count * factor)
+        """The same on so many copies of its sample; None where it has none."""
         if self.sample is None:
             return None
         copies = self.sample.copies * factor
@@ -226,12 +218,10 @@ def attempts(
     samples: Sequence[Sample],
     options: Iterable[str] = (),
     choices: Sequence[str] = (),
-    counted: Sequence[str] = (),
 ) -> Iterator[Attempt]:
     """What to try with a program, in this order.
 
-    `options` are those that its help names, `choices` first words that it offers, `counted`
-    options that take a number.
+    `options` are those that its help names, `choices` first words that it offers.
     """
     alone = Attempt(program)
     by_itself = is_benchmark(program) or is_test(program)
@@ -245,8 +235,6 @@ def attempts(
         yield from (Attempt(program, words, sample) for words in _forms(known))
     if not by_itself:
         yield alone
-    for option in counted[:_MOST_COUNTED]:
-        yield Attempt(program, (option, COUNT), count=_FIRST_COUNT)
     for words in _OWN_BENCHMARKS:
         if not known or words[0] in known or not words[0].startswith("-"):
             yield Attempt(program, words)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePosixPath
 
@@ -20,33 +20,15 @@ _LONGEST_LINE = 300
 _MOST_LINES = 200
 _MOST_WORDS = 16
 _SAMPLES_EACH = 3
-_ROFF_FONT = re.compile(r"\\f(\[\w*\]|\(..|.)|\\[&|^]")
-_ROFF_MACRO = re.compile(r"^[.'](B|I|BR|RB|BI|IB|RI|IR|PP|TP|SM|Nm|Ic|Fl|Ar|nf)\b *")
-_ROFF_SIGNS = {"\\-": "-", "\\(aq": "'", "\\(dq": '"', "\\e": "\\", "\\ ": " "}
 _OPTIONAL = re.compile(r"\[[^][]*\]|\.\.\.")
-_METAVARIABLE = re.compile(r"<([A-Za-z][\w .:/-]*)>")
 _PROMPT = re.compile(
     r"^(usage:|or:|e\.?g\.?:?|example:|[$%#>*`-]|\w*[$#])?[\s`]*(time |sudo )?$", re.IGNORECASE
 )
-_FED = re.compile(r"""\b(?:echo|printf)\s+(?:-\w+\s+)*(?:'([^']*)'|"([^"]*)"|([\w .+-]+?))\s*$""")
-_VARIABLE = re.compile(r"^\"?\$\{?[A-Za-z_]\w*\}?\"?$")
 _FILE = re.compile(r"^[\w./+-]*[\w+-]\.(?=[a-z0-9]*[a-z])[A-Za-z0-9]{1,6}$")
-_CAPITALS = re.compile(r"^[A-Z][A-Z_]{2,}[0-9]?$")
 _FILE_WORDS = frozenset(
     ("file", "files", "filename", "input", "infile", "input_file", "in", "path")
 )
 _OPTION = re.compile(r"(?:^|[\s,(\[|])(--?[A-Za-z][\w-]*)")
-_COUNTED = re.compile(
-    r"(?<![\w-])(--?[A-Za-z][\w-]*)[ =\t]+[<\[]?"
-    r"(?:n|num|number|int|integer|uint|u32|usize|count|size|iterations)[>\]]?(?=[\s,\])]|$)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_ALTERNATIVES = re.compile(r"[\[{<( ]([a-z][a-z-]{1,30}(?:\|[a-z][a-z-]{1,30}){1,20})[\]}>) \n]")
-_LISTED = re.compile(
-    r"\b(?:types?|algorithms?|methods?|modes?|one of|supported|available)\b[^\n:]{0,40}:\s+"
-    r"([a-z][\w-]{1,30}(?:(?:,?\n[ \t]+|,? +| *\| *|,)[a-z][\w-]{1,30}){1,20})",
-    re.IGNORECASE,
-)
 _COMMANDS = re.compile(r"^[ \t]*(?:sub|available )?commands:[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _COMMAND = re.compile(r"^(?: {2,8}|\t)([a-z][a-z-]{1,30})(?: {2,}|\t|$)")
 _PLAIN_WORD = re.compile(r"^[a-z]+,?$")
@@ -59,14 +41,12 @@ _HARMLESS = re.compile(r"^--?(h|help|v|version|V|usage|license|about)$")
 class Shown:
     """A command: words with `{input}` in place of names of files that do not exist.
 
-    `suffix` is what such a name ends with, `path` the file of the source that is named instead, and
-    `text` what the command is given to read, if it is said.
+    `suffix` is what such a name ends with, `path` the file of the source that is named instead.
     """
 
     words: tuple[str, ...]
     reads_input: bool = False
     suffix: str = ""
-    text: str = ""
     path: str = ""
 
 
@@ -76,22 +56,9 @@ def options_of(help_text: str) -> list[str]:
     return [each for each in found if not _HARMLESS.match(each)]
 
 
-def counted_of(help_text: str) -> list[str]:
-    """The options of which a help says that a number follows: `-n NUM`."""
-    found = dict.fromkeys(match[1] for match in _COUNTED.finditer(help_text))
-    return [each for each in found if not _HARMLESS.match(each)]
-
-
 def choices_of(help_text: str) -> list[str]:
-    """First words that a help offers to choose from.
-
-    `[pack|unpack]`, `supported types: md5, sha1`, or a list of commands.
-    """
+    """The commands that a help lists, as first words to choose from."""
     found: dict[str, None] = {}
-    for match in _ALTERNATIVES.finditer(help_text):
-        found.update(dict.fromkeys(match[1].split("|")))
-    for match in _LISTED.finditer(help_text):
-        found.update(dict.fromkeys(re.findall(r"[\w-]+", match[1])))
     heading = _COMMANDS.search(help_text)
     for line in help_text[heading.end() :].splitlines()[1:] if heading else ():
         command = _COMMAND.match(line)
@@ -101,22 +68,11 @@ def choices_of(help_text: str) -> list[str]:
     return [each for each in found if not _HARMLESS.match(f"-{each}")][:_MOST_CHOICES]
 
 
-def plain_text(text: str) -> str:
-    """A manual page without its markup; any other text as it is."""
-    if not re.search(r"^[.'](TH|SH|Dd)\b", text, re.MULTILINE):
-        return text
-    text = _ROFF_FONT.sub("", text)
-    for sign, meaning in _ROFF_SIGNS.items():
-        text = text.replace(sign, meaning)
-    lines = (_ROFF_MACRO.sub("", line) for line in text.splitlines())
-    return "\n".join(line.strip('"') for line in lines)
-
-
 def shown_commands(text: str, program: str, files: Collection[str]) -> list[Shown]:
     """The commands of a program in a text. `files` are paths of the source, which may be meant."""
     names = {PurePosixPath(each).name: each for each in files}
     found: dict[Shown, None] = {}
-    lines = plain_text(text).replace("\\\n", " ").splitlines()
+    lines = text.replace("\\\n", " ").splitlines()
     told = (line.strip() for line in lines if program in line and len(line) <= _LONGEST_LINE)
     for line in islice(told, _MOST_LINES):
         found.update(dict.fromkeys(_in_line(line, program, names)))
@@ -132,10 +88,6 @@ def shown_attempts(
     shown: Shown, program: Executable, samples: Sequence[Sample], every: Sequence[Sample]
 ) -> Iterator[Attempt]:
     """A command with the files that it may mean; `samples` and `every` have the best first."""
-    if shown.text:
-        text = f"{shown.text}\n".encode()
-        yield Attempt(program, shown.words, Sample("", len(text), content=text))
-        return
     if not shown.reads_input and INPUT not in shown.words:
         yield Attempt(program, shown.words)
         return
@@ -153,20 +105,14 @@ def _in_line(line: str, program: str, names: dict[str, str]) -> Iterator[Shown]:
         piped = before.rstrip().endswith("|")
         if not piped and not _PROMPT.match(before):
             continue
-        text = _fed(before) if piped else ""
         shown = _parsed(line[match.end() :], names, piped=piped)
         if shown is not None:
-            yield replace(shown, text=text)
-
-
-def _fed(before: str) -> str:
-    found = _FED.search(before.rstrip().removesuffix("|"))
-    return next((each for each in found.groups() if each), "") if found else ""
+            yield shown
 
 
 def _parsed(rest: str, names: dict[str, str], *, piped: bool) -> Shown | None:
     """The words up to what ends a command; None where it is prose, or cannot be read."""
-    rest = _METAVARIABLE.sub(lambda match: f" {_as_name(match[1])} ", rest.rstrip("`"))
+    rest = rest.rstrip("`")
     rest = _OPTIONAL.sub(" ", rest) if "'" not in rest and '"' not in rest else rest
     lexer = shlex.shlex(rest, posix=True, punctuation_chars="|<>;&")
     lexer.whitespace_split = True
@@ -204,24 +150,15 @@ def _without_prose(words: list[str]) -> list[str]:
     return words
 
 
-def _as_name(metavariable: str) -> str:
-    return (
-        metavariable.strip().replace(" ", "_")
-        if "." in metavariable
-        else ("OUTPUT" if metavariable.lower().startswith("out") else "INPUT")
-    )
-
-
 def _as_word(token: str, before: str, names: dict[str, str]) -> str:
     lower = PurePosixPath(token).name.lower()
     if before in ("-o", "--output", "--out") or (
-        lower.startswith("out") and (_FILE.match(token) or _CAPITALS.match(token) or lower != token)
+        lower.startswith("out") and (_FILE.match(token) or lower != token)
     ):
         return OUTPUT + PurePosixPath(token).suffix if not token.startswith("-") else token
     if PurePosixPath(token).name in names and "." in token:
         return names[PurePosixPath(token).name]
-    means_file = _FILE.match(token) or _CAPITALS.match(token) or _VARIABLE.match(token)
-    return INPUT if means_file or lower in _FILE_WORDS else token
+    return INPUT if _FILE.match(token) or lower in _FILE_WORDS else token
 
 
 def _is_command(words: Sequence[str], rest: str) -> bool:

@@ -35,7 +35,6 @@ from ensign.tools.init.attempts import (
 from ensign.tools.init.documented_commands import (
     Shown,
     choices_of,
-    counted_of,
     options_of,
     shown_attempts,
     shown_commands,
@@ -283,7 +282,7 @@ def _of_programs(
         shown = [each for text in (said, *texts) for each in _shown(text, program, files)]
         for each in list(dict.fromkeys(shown))[:_MOST_SHOWN]:
             yield from shown_attempts(each, program, best, every)
-        yield from attempts(program, best, options_of(said), choices_of(said), counted_of(said))
+        yield from attempts(program, best, options_of(said), choices_of(said))
     yield from _on_anything(order)
 
 
