@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Collection
 from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from ensign import __version__
 from ensign.cli.output import complain, say, settle, write
 from ensign.host.os_errors import refusal
 from ensign.host.signals import stopped_by_signals
@@ -42,24 +41,24 @@ EXIT_STATUSES: dict[int, str] = {
 # What typer makes of a KeyboardInterrupt.
 _TYPER_INTERRUPTED = 130
 
-# Modules of `ensign.cli` by the command, in the order of --help.
+# Modules of `ensign.cli` by the command, and its line in --help, in this order.
 _COMMANDS = {
-    "compare": "compare",
-    "init": "init",
-    "run": "study",
-    "plan": "study",
-    "report": "study",
-    "ship": "ship",
-    "diff-studies": "study",
-    "bundle": "study",
-    "unbundle": "study",
-    "doctor": "doctor",
-    "suites": "listings",
-    "workloads": "listings",
-    "schema": "listings",
-    "clean": "study",
-    "env": "env",
-    "record": "record",
+    "compare": ("compare", "Race two or more commands; the first is the baseline."),
+    "init": ("init", "Write a first study for a source tree, by trying its programs."),
+    "run": ("study", "Build, prove and race a study; go on where it stopped."),
+    "plan": ("study", "Show what a study would build and race, and how long it takes."),
+    "report": ("study", "Report a study: terminal, HTML, JSON, CSV, Markdown, figures."),
+    "ship": ("ship", "Make the best build the project's own: a patch or a script."),
+    "diff-studies": ("study", "Say what changed between two studies."),
+    "bundle": ("study", "Put a study and its evidence into one file."),
+    "unbundle": ("study", "Take a study file out of a bundle, to run it again."),
+    "doctor": ("doctor", "Show what this machine lacks, or how a program was built."),
+    "suites": ("listings", "List the tests of a published suite."),
+    "workloads": ("listings", "Write a project's tests and benchmarks as workloads."),
+    "schema": ("listings", "Print the JSON Schema of study files or of results."),
+    "clean": ("study", "Empty the cache of sources and builds."),
+    "env": ("env", "Show an environment, and how two differ."),
+    "record": ("record", "Run a build and record each call of a compiler or linker."),
 }
 # The words of the command are its own, with or without `--`.
 _SETTINGS: dict[str, dict[str, object]] = {
@@ -67,8 +66,8 @@ _SETTINGS: dict[str, dict[str, object]] = {
 }
 
 
-def application(names: Iterable[str] = _COMMANDS) -> typer.Typer:
-    """The program with these commands; the modules of others are not read."""
+def application(names: Collection[str] = _COMMANDS) -> typer.Typer:
+    """The program, of whose commands only those of these names work: others are not imported."""
     app = typer.Typer(
         name="ensign",
         help="Which build of a native program is fastest, is it really so, and what to ship.",
@@ -78,13 +77,19 @@ def application(names: Iterable[str] = _COMMANDS) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback(invoke_without_command=True)(_options)
-    for name in names:
-        command = getattr(import_module(f"ensign.cli.{_COMMANDS[name]}"), name.replace("-", "_"))
+    for name, (module, text) in _COMMANDS.items():
+        command = _nothing
+        if name in names:
+            command = getattr(import_module(f"ensign.cli.{module}"), name.replace("-", "_"))
         if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name)
+            app.add_typer(command, name=name, short_help=text)
         else:
-            app.command(context_settings=_SETTINGS.get(name))(command)
+            app.command(name, short_help=text, context_settings=_SETTINGS.get(name))(command)
     return app
+
+
+def _nothing() -> None:
+    """Stands for a command in a list of them."""
 
 
 def _options(
@@ -92,6 +97,8 @@ def _options(
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
     if version:
+        from ensign import __version__  # noqa: PLC0415  # takes a while to find out
+
         say(f"ensign {__version__}\n")
         raise typer.Exit
 
@@ -106,9 +113,8 @@ def main() -> None:
 
 def run_command_line(argv: list[str]) -> int:
     """Carries out a command line. Returns the exit status; a complaint is on standard error."""
-    asked = argv[:1] if argv and argv[0] in _COMMANDS else _COMMANDS
     try:
-        status = application(asked)(
+        status = application(argv[:1])(
             args=_plain(argv), prog_name="ensign", standalone_mode=False, obj=tuple(argv)
         )
     except EnsignError as error:

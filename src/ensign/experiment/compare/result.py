@@ -10,7 +10,7 @@ from statistics import median
 
 from pydantic import TypeAdapter, ValidationError
 
-from ensign import __version__
+import ensign
 from ensign.experiment.compare.commands import (
     CommandVariant,
     FailedCommand,
@@ -123,7 +123,7 @@ class CompareEvidence:
         )
         figures = json.dumps(figures_of(bare.result()), indent=1, sort_keys=True)
         members = {FILE: text.encode(), f"{FIGURES}.json": figures.encode()}
-        write_atomically(path.absolute(), pack(FILE, __version__, members))
+        write_atomically(path.absolute(), pack(FILE, ensign.__version__, members))
 
     def _longer(self, result: Result) -> tuple[Finding, ...]:
         """What it would take to decide what is open, where nothing else is wrong with it."""
@@ -188,7 +188,7 @@ def compare_record(options: Options, raced: FinishedRace) -> Record:
         commands=tuple((each.name, each.text) for each in raced.commands),
         toolchains=(),
         source=(),
-        version=__version__,
+        version=ensign.__version__,
         confinement=raced.confinement,
         made_at=raced.made_at,
         complete=True,

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from pydantic import TypeAdapter
 
-from ensign import __version__
+import ensign
 from ensign.builders.build_results import BuildReport
 from ensign.experiment.machine import MachineState
 from ensign.experiment.record import Record
@@ -45,7 +45,7 @@ def started(study: Study, programs: BuiltPrograms, plan: RoundPlan, before: Mach
         commands=commands_of(study, plan.requests),
         toolchains=report.toolchains,
         source=report.source,
-        version=__version__,
+        version=ensign.__version__,
         made_at=_now(),
         complete=False,
         workloads=tuple(workload.name for workload in study.workloads),
