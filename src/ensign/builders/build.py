@@ -129,7 +129,7 @@ def build_variants(
 
 
 def _hint(source: SourceTree) -> str:
-    """What may be missing in the source, where the baseline's build failed."""
+    """Guess at what is missing in the source, where the baseline's build failed."""
     empty = dict(source.facts).get(EMPTY_SUBMODULES)
     if empty:
         return f"\nfolders of submodules are empty ({empty}); run 'git submodule update --init'"
@@ -151,7 +151,7 @@ def _require_baseline(results: Sequence[BuildResult], name: str) -> None:
 def _facts_of_stages(
     plan: Plan, ends: Mapping[str, StageResult], cache: Cache
 ) -> dict[str, StageFacts]:
-    """What was recorded of each stage, also of those that led to what was in the cache."""
+    """Records of each stage, also of those that led to what was in the cache."""
     found: dict[str, StageFacts] = {}
     for stage in plan.stages:
         end = ends.get(stage.key)
@@ -191,7 +191,7 @@ def _check(
 
 @dataclass(frozen=True, slots=True)
 class GraphContext:
-    """Where a plan is performed: the source, the cores, what stages are expected to take.
+    """Context of a plan: the source, the cores, what stages are expected to take.
 
     `baseline` is the key of the stage without which the rest is of no use.
     """

@@ -1,4 +1,4 @@
-"""Where builds and checks are carried out: ports, limits, and commands in a sandbox."""
+"""The context of builds and checks: ports, limits, and commands in a sandbox."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class BuildContext:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What every command sees: the same on any machine, but for PATH and what is asked for."""
+        """Environment of every command: the same on any machine, but for PATH and requests."""
         rust = rustup_home(self.path)
         return {
             **({"RUSTUP_HOME": rust} if rust else {}),
@@ -120,7 +120,7 @@ class BuildContext:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What several commands may take together; `deadline_ns` is a moment of the monotonic clock.
+    """Limits of several commands together; `deadline_ns` is on the monotonic clock.
 
     `seeming_bytes` is what files in the sandbox seemed to have before.
     """
@@ -149,16 +149,16 @@ class Runner:
 
     @property
     def left_ns(self) -> int:
-        """What is left until the deadline, not above 0 if it is over."""
+        """Time left until the deadline, not above 0 if it is over."""
         return self.bounds.deadline_ns - self.build_context.clock.monotonic_ns()
 
     @property
     def logged_bytes(self) -> int:
-        """How long the log is."""
+        """Length of the log."""
         return self.log.stat().st_size if self.log.exists() else 0
 
     def output_since(self, logged_bytes: int) -> str:
-        """What was printed since the log had that length; the end of it, if that is much."""
+        """Text printed since the log had that length; the end of it, if that is much."""
         return read_tail(self.log, min(_MOST_OUTPUT_BYTES, self.logged_bytes - logged_bytes))
 
     def note(self, line: str) -> None:
@@ -198,7 +198,7 @@ class Runner:
         return self._run(ProcessRequest(argv))
 
     def limit_met(self, outcome: Outcome) -> str:
-        """Which key of the study set the limit that ended a command; empty if none did."""
+        """Key of the study that set the limit which ended a command; empty if none did."""
         limits = self.build_context.limits
         if outcome.reason == "disk":
             return f" ('build.disk' is {format_size(self.bounds.disk.size_bytes)})"

@@ -1,4 +1,4 @@
-"""What a Debian source package needs to be built, and whether it is installed.
+"""Build dependencies of a Debian source package, and whether they are installed.
 
 Only what is missing is looked at, by Debian's own program, which runs nothing of the package.
 """
@@ -81,7 +81,7 @@ def unmet_in(text: str) -> list[str]:
 
 
 def missing_at_hand(study: Study, source_sha256: str, plan: Plan, ports: BuildPorts) -> str:
-    """What to say of a Debian package whose source is here and cannot be built; else nothing."""
+    """Message for a Debian package whose source is here and cannot be built; else nothing."""
     if study.build.system != "debian" or not source_sha256:
         return ""
     if all(stage.environment for stage in stages_to_do(plan, ports.cache)):

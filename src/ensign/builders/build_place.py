@@ -1,4 +1,4 @@
-"""Where a request is built on this machine: its sandboxes, and what a plan must know of it."""
+"""The place on this machine where a request is built: sandboxes, and facts for the plan."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ensign.toolchains.find import Toolchain
 def sandboxes_of(
     request: BuildRequest, ports: BuildPorts, toolchains: Mapping[str, Toolchain]
 ) -> Sandboxes:
-    """Where a request is built: confined, if that is wanted and works here. InputError."""
+    """Sandboxes of a request: confined, if that is wanted and works here. InputError."""
     confinement = confinement_of(request, ports)
     return choose_sandboxes(
         ports.cache, confinement, shown_to_builds(request, ports, toolchains, confinement.user)
@@ -36,7 +36,7 @@ def sandboxes_of(
 def build_context_of(
     request: BuildRequest, ports: BuildPorts, sandboxes: Sandboxes, place: BuildPlace
 ) -> BuildContext:
-    """Where a request's stages are carried out."""
+    """Context in which a request's stages are carried out."""
     return BuildContext(
         processes=ports.processes,
         cache=ports.cache,
@@ -59,7 +59,7 @@ def place_of(
     ports: BuildPorts,
     environments: Environments = NO_ENVIRONMENTS,
 ) -> BuildPlace:
-    """What a plan needs to know of this machine and of the files that the training names.
+    """Facts that a plan needs about this machine and the files that the training names.
 
     `hashes` are of the source's trees by revision, the baseline's first.
     """

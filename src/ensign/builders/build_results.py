@@ -1,4 +1,4 @@
-"""What came of the builds: facts, artifacts, findings. Pure, but for the paths in it."""
+"""Results of the builds: facts, artifacts, findings. Pure, but for the paths in it."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def relink_findings(entry: StageEntry, variant: str, program: str) -> list[Findi
 
 
 def bolt_findings(entry: StageEntry, variant: str) -> list[Finding]:
-    """Which files that are loaded with the program BOLT did not lay out, and why."""
+    """Files loaded with the program that BOLT did not lay out, and why."""
     return [
         NOT_BOLTED.found(
             f"{name} runs as it was linked, without BOLT: {why}",
@@ -324,7 +324,7 @@ def findings_of(
 def source_findings(
     source: SourceTree, baseline: str, ends: Mapping[str, StageResult]
 ) -> tuple[Finding, ...]:
-    """What of a source folder stayed behind, and what an earlier build left in it.
+    """Files of a source folder that stayed behind, and leftovers of an earlier build in it.
 
     `baseline` is the key of its stage, which keeps what lay in the tree before the first command.
     """

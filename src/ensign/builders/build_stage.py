@@ -53,7 +53,7 @@ BUILD_TREE = "build-tree"
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """How a stage ended: its entry, or the last lines of its log and why it failed.
+    """Outcome of a stage: its entry, or the last lines of its log and why it failed.
 
     `reason` is how its command ended, `error` what failed it, where a tool said so.
     """
@@ -66,7 +66,7 @@ class StageResult:
 
     @property
     def why(self) -> str:
-        """What failed it in a line."""
+        """The cause of the failure in a line."""
         return self.reason if self.error is None else self.error.said
 
     @property
@@ -169,7 +169,7 @@ def _main_part(
 
 
 def _leftovers(sandbox: Sandbox, folder: Path, inputs: Inputs) -> tuple[Leftover, ...]:
-    """What earlier builds left in the tree that the first stage of the chain had; kept, too."""
+    """Leftovers of earlier builds in the tree that the first stage of the chain had; kept, too."""
     parent = inputs.parent
     found = leftovers(sandbox.tree) if parent is None else read_leftovers(parent.folder / BEFORE)
     (folder / BEFORE).write_text(as_text(found))
@@ -186,7 +186,7 @@ def _start(stage: Stage, sandbox: Sandbox, build_context: BuildContext, log: Pat
 
 
 def environment_of(stage: Stage, build_context: BuildContext) -> dict[str, str]:
-    """What the commands of a stage see."""
+    """Environment of the commands of a stage."""
     sandboxes = build_context.sandboxes
     recording: dict[str, str] = {}
     if build_context.meter is not None:
@@ -239,7 +239,7 @@ def _relinks(
 
 
 def _with_own_log(run: Run, folder: Path) -> Run:
-    """What compilers and BOLT say of relinks is not said of the build, which its log proves."""
+    """The run without what tools say of relinks: that is not said of the build."""
     log = folder / _RELINKS_LOG
     log.write_bytes(b"")
     return replace(run, runner=replace(run.runner, log=log))
@@ -262,7 +262,7 @@ def _loaded_of(run: Run) -> tuple[str, ...]:
 def _bolt_relinks(
     stage: Stage, start: Callable[[], Run], inputs: Inputs, folder: Path
 ) -> tuple[relink.Relinked, float] | None:
-    """Of what BOLT lays out: before it does, while its input is still there."""
+    """Relinks of what BOLT lays out: made before it does, while its input is still there."""
     argv = bolt_call(stage.commands)
     if stage.relinks is None or not argv:
         return None
@@ -375,7 +375,7 @@ def _proved_after(
 
 
 def _profile(log: Path, inputs: Inputs) -> ProfileFacts:
-    """What is known of the profiles that a program was made with."""
+    """Known facts about the profiles that a program was made with."""
     before = [each.facts.profile for each in (inputs.linked, inputs.profile) if each is not None]
     coverage = {each.used_by: each for facts in before for each in facts.coverage}
     warnings = {name: count for facts in before for name, count in facts.warnings.items()}

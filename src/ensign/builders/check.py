@@ -35,7 +35,7 @@ _OUTPUTS = "outputs"
 
 @dataclass(frozen=True, slots=True)
 class CheckFacts:
-    """What is kept of a check, beside its log and outputs; see `Checked`."""
+    """Record of a check, kept beside its log and outputs; see `Checked`."""
 
     variant: str
     failed: str
@@ -54,7 +54,7 @@ def _read(raw: Facts) -> CheckFacts:
 
 
 def cached_check(context: CheckContext, key: str) -> Checked | None:
-    """How an earlier check with this key ended; None if there was none."""
+    """Outcome of an earlier check with this key; None if there was none."""
     entry = context.build_context.cache.get(_KIND, key, _read)
     return None if entry is None else _checked(entry)
 
@@ -208,7 +208,7 @@ def _put(source: Path, target: Path, *, follow: bool = True) -> None:
 
 
 def _programs(context: CheckContext, result: BuildResult) -> tuple[str, ...]:
-    """What is raced: the program and what is kept beside it, by their places in the tree."""
+    """Files that are raced: the program and what is kept beside it, by their places in the tree."""
     artifact = context.study.build.artifact
     return (artifact, *(name for name in kept(context, result) if name != artifact))
 
@@ -231,7 +231,7 @@ def _runner(context: CheckContext, result: BuildResult, sandbox: Sandbox, log: P
 
 
 def _libraries(context: CheckContext, own: BuildResult) -> dict[str, str]:
-    """Where the loader finds what was built with the program."""
+    """Folders in which the loader finds what was built with the program."""
     place = context.build_context.sandboxes.build_path
     folders = [f"{place}/{each}".rstrip("/") for each in own.libraries]
     return {"LD_LIBRARY_PATH": ":".join(folders)} if folders else {}

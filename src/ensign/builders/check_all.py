@@ -92,7 +92,7 @@ def _verdict(facts: BuildFacts) -> str:
 
 
 def count_missing(context: CheckContext, results: Sequence[BuildResult]) -> tuple[int, int]:
-    """How many checks of these programs wait, and how many are in the cache."""
+    """Numbers of checks of these programs that wait and that are in the cache."""
     keys = {check_key(context, result) for result in results}
     there = sum(cached_check(context, key) is not None for key in keys)
     return len(keys) - there, there
@@ -142,7 +142,7 @@ class _Checks:
     progress: Lock = field(default_factory=Lock)
 
     def run(self, results: Sequence[BuildResult], baseline: Checked | None) -> list[Checked]:
-        """How each ended, in order; what is in the cache is taken from there."""
+        """Outcomes in order; those in the cache are taken from there."""
         keys = [check_key(self.context, result) for result in results]
         first = dict(reversed([*zip(keys, results, strict=True)]))
         ends: dict[str, Checked] = {}

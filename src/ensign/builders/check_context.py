@@ -1,4 +1,4 @@
-"""What checks of a study share, and what decides how the check of a variant ends."""
+"""Values that checks of a study share, and those that decide a check's outcome."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SCHEMA = 3
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """What all checks of a study share.
+    """Values that all checks of a study share.
 
     `source` is the pristine tree and `source_sha256` its hash; relative paths of workloads start at
     `folder`. `baseline` was built, and has the tools. Workloads take `turns`: what they write in
@@ -44,7 +44,7 @@ class CheckContext:
         return self.revisions.get(_revision(result), (self.source, self.source_sha256))
 
     def may_print_otherwise(self, result: BuildResult) -> bool:
-        """Whether it is another program by intent, and nobody asked for the same output."""
+        """True if it is another program by intent, and nobody asked for the same output."""
         return self.check.same_output is None and _revision(result) != _revision(self.baseline)
 
     @property
@@ -59,7 +59,7 @@ class CheckContext:
 
 
 def _undecided(check: CheckSection) -> set[str]:
-    """What has no part in how it ends: its deadline, and what is not asked for."""
+    """Keys that have no part in the outcome: its deadline, and what is not asked for."""
     return {"deadline"} if check.package else {"deadline", "package"}
 
 
@@ -101,7 +101,7 @@ def check_key(context: CheckContext, result: BuildResult) -> str:
 
 
 def _of_tree(context: CheckContext, result: BuildResult) -> dict[str, object]:
-    """What else decides where a check runs in the build's own tree."""
+    """Further keys that decide where a check runs in the build's own tree."""
     stage = result.stage
     if not context.check.in_build_tree or stage is None:
         return {}
@@ -166,5 +166,5 @@ def compared_workloads(study: Study, check: CheckSection) -> tuple[Workload, ...
 
 
 def comparable(workload: Workload) -> bool:
-    """Whether it has an output of its own, and can be run outside a race."""
+    """True if it has an output of its own, and can be run outside a race."""
     return workload.command is not None and not workload.race_only

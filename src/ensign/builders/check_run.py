@@ -44,7 +44,7 @@ class LimitMetError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """How a check ended: what failed, empty if nothing did; the last lines of its log.
+    """Outcome of a check: what failed, empty if nothing did; the last lines of its log.
 
     `outputs` has the output of each workload that is compared, as far as it came. `void` says what
     else than the program was checked; `ran` whether the program ran, None where it was not seen.
@@ -97,7 +97,7 @@ class CheckRun:
         return (str(build_context.meter), "follow", "--log", log, "--")
 
     def what_ran(self, seen: TreeBefore) -> Ran:
-        """By what the followed commands wrote down, as far as they came."""
+        """Programs that ran, by what the followed commands wrote down, as far as they came."""
         sandbox, sandboxes = self.runner.sandbox, self.context.build_context.sandboxes
         logs = sorted(sandbox.temporary.glob(_FOLLOWED.format("*")))
         if not logs:
@@ -207,7 +207,7 @@ class CheckRun:
         return self._failure(outcome, f"workload {workload.name}", workload)
 
     def _stdin(self, name: str) -> Path:
-        """Where it is opened: in front of the sandbox."""
+        """File for standard input, as it is opened: in front of the sandbox."""
         return self.context.folder / fill(name, {"files": str(self.runner.sandbox.tree)})
 
     def _deadline_ns(self, workload: Workload) -> int:
@@ -256,7 +256,7 @@ def _last_said(outcome: Outcome) -> str:
 
 
 def read_output(path: Path) -> str:
-    """What a workload printed, any bytes as they are."""
+    """Output of a workload, any bytes as they are."""
     return path.read_bytes().decode(errors="surrogateescape")
 
 

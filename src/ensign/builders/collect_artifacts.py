@@ -1,4 +1,4 @@
-"""What is taken out of the tree of a build: program, tools, and `build.runtime_files`."""
+"""Files taken from the tree of a build: program, tools, and `build.runtime_files`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_BYTES = 2**62
 
 
 class TakingError(Exception):
-    """What is to be taken is not there, or is no program; the text says so."""
+    """A file to be taken that is not there, or is no program; the text says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ class _Taker:
         return ""
 
     def _target(self, here: PurePosixPath, target: Path) -> str:
-        """Where a link leads, relative to the tree; empty if outside."""
+        """Target of a link, relative to the tree; empty if outside."""
         if not target.is_absolute():
             joined = posixpath.normpath(posixpath.join(str(here.parent), str(target)))
             return "" if joined.startswith("..") else joined
@@ -251,7 +251,7 @@ def _link(path: Path, target: Path) -> None:
 
 
 def _no_program(name: str, tree: Path) -> str:
-    """What to say of an artifact that no loader can run."""
+    """Message about an artifact that no loader can run."""
     try:
         with os.fdopen(open_foreign(tree / name, _MOST_BYTES), "rb") as file:
             start = file.read(_LONGEST_WRAPPER_BYTES)
@@ -265,7 +265,7 @@ def _no_program(name: str, tree: Path) -> str:
 
 
 def _elsewhere(name: str, tree: Path) -> str:
-    """Where a program of that name lies, if it does, and its libraries beside it."""
+    """Path of a program of that name, if there is one, and its libraries beside it."""
     base = PurePosixPath(name).name
     wanted = {base, f"lt-{base}"}
     programs: list[str] = []

@@ -40,7 +40,7 @@ _STACK = 28 - 3  # field 28 of /proc/PID/stat, counted behind the name
 
 @dataclass(frozen=True, slots=True)
 class RecordLimits:
-    """How much a build may have recorded."""
+    """The most that a build may have recorded."""
 
     lines: int = 500_000
     line_bytes: int = 64 << 20
@@ -49,7 +49,7 @@ class RecordLimits:
 
 
 class RecordDamagedError(Exception):
-    """What was sent is no record of the recorder's; the text says why."""
+    """A message that is no record of the recorder's; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class Collector:
         return record
 
     def _image_of(self, process: int) -> _Image | None:
-        """What a process runs, which is the recorder; None where that cannot be seen."""
+        """Program of a process, which is the recorder; None where that cannot be seen."""
         try:
             status = Path(f"/proc/{process}/exe").stat()
             text = Path(f"/proc/{process}/stat").read_text()

@@ -80,7 +80,7 @@ def environments_of(
 
 
 def unknown_toolchain(name: str, environment: str, problem: str) -> Toolchain:
-    """Of a compiler whose environment cannot be had: what its name says, and the problem."""
+    """Compiler whose environment cannot be had: what its name says, and the problem."""
     program = program_of(name)
     family = Family.CLANG if "clang" in program else Family.GCC
     digits = "".join(filter(str.isdigit, program.rpartition("-")[2])) or "0"

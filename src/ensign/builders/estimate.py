@@ -1,4 +1,4 @@
-"""What builds, relinks and checks will take: what earlier ones of the same study took.
+"""Times of builds, relinks and checks: as earlier ones of the same study took.
 
 What was never built takes as long as the last build of its kind; where there is none, nothing is
 said.
@@ -21,7 +21,7 @@ from ensign.model.expectation import Basis, Work
 
 @dataclass(frozen=True, slots=True)
 class StageCost:
-    """What a stage or a check took by itself: seconds, and bytes in the cache.
+    """Cost of a stage or a check by itself: seconds, and bytes in the cache.
 
     `relink_s` and `relink_bytes` are of one relink, and come on top; None where none was made.
     `alike`: another stage of its kind took it.
@@ -36,7 +36,7 @@ class StageCost:
 
 @dataclass(frozen=True, slots=True)
 class BuildEstimate:
-    """What a study's builds, relinks and checks will take.
+    """Cost of a study's builds, relinks and checks.
 
     A relink is made right after its build, so `relinks` takes what it adds to the builds' time.
     `seconds` has, by the key of each stage that waits and of which something is known, what it
@@ -150,7 +150,7 @@ def _costs(earlier: EarlierBuilds, stages: Iterable[Stage]) -> dict[str, StageCo
 
 
 def _seconds(stages: Iterable[Stage], costs: Mapping[str, StageCost]) -> dict[str, float]:
-    """Of those of which all is known: of relinks, too, where they have any."""
+    """Seconds of the stages of which all is known: of relinks, too, where they have any."""
     found = {}
     for each in stages:
         cost, number = costs.get(each.key), _relinks(each)
@@ -160,7 +160,7 @@ def _seconds(stages: Iterable[Stage], costs: Mapping[str, StageCost]) -> dict[st
 
 
 def _measured(stage: Stage, entry: StageEntry, before: StageCost | None) -> StageCost:
-    """What an entry took; where it has no relinks, those of `before` stay."""
+    """Cost of an entry; where it has no relinks, those of `before` stay."""
     facts, number = entry.facts, _relinks(stage)
     one_bytes = 0 if facts.program is None else facts.program.artifact.size_bytes
     took = facts.relink_s if number else None

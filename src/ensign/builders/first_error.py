@@ -232,7 +232,7 @@ _PLAIN_ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Where in a log the cause is looked for, and what a build system gave up there."""
+    """Part of a log in which the cause is looked for, and what a build system gave up there."""
 
     begin: int
     end: int
@@ -247,13 +247,13 @@ class _Cause:
 
     @property
     def owner(self) -> object:
-        """What errors of one call, or of one compiled file, have in common."""
+        """Key that errors of one call, or of one compiled file, share."""
         if self.call is not None:
             return self.call.started_unix_ns, self.call.argv
         return self.error.kind, self.error.root if self.error.kind == COMPILE else ""
 
     def made(self, target: str) -> bool:
-        """Whether it is about what was to make the target, by its call or by its name."""
+        """True if it is about what was to make the target, by its call or by its name."""
         if self.call is not None and self.call.line.output is not None:
             return PurePosixPath(self.call.line.output).name == PurePosixPath(target).name
         root, stem = self.error.root, PurePosixPath(target).name.partition(".")[0]
@@ -347,7 +347,7 @@ def _path(name: str, folder: str) -> str:
 
 
 def _went_on(call: Call | None, calls: Sequence[Call]) -> bool:
-    """Whether a build compiled on after a call had failed, so that it did not fail for that."""
+    """True if a build compiled on after a call had failed, so that it did not fail for that."""
     if call is None:
         return False
     ended_ns = call.started_unix_ns + call.wall_ns
@@ -373,7 +373,7 @@ def without_option(text: str) -> str:
 
 
 def compiler_hint(text: str) -> str:
-    """What to do about an error, as its tool says it; empty where nothing is known."""
+    """Remedy for an error, as its tool says it; empty where nothing is known."""
     for pattern, sentence in _PLAIN_ROWS:
         found = pattern.search(text)
         if found is not None:

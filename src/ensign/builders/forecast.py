@@ -1,4 +1,4 @@
-"""What building a study will take, told before anything is fetched or built."""
+"""Forecast of a study's builds, before anything is fetched or built."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ensign.toolchains.find import Toolchain
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What `build_variants` will do: its plan, its cost, and the variants that cannot be built.
+    """Work of `build_variants`: its plan, its cost, and the variants that cannot be built.
 
     `later` are variants of environments that a run makes before. `missing` says what must be
     installed before, as far as the source is at hand.
@@ -117,7 +117,7 @@ def _count_checks(
     build_context: BuildContext,
     results: Sequence[BuildResult],
 ) -> tuple[int, int]:
-    """How many checks of these wait, and how many are in the cache; all wait for the baseline's."""
+    """Numbers of checks that wait and that are cached; all wait for the baseline's."""
     baseline = next((each for each in results if each.facts.variant == request.baseline), None)
     if baseline is None:
         return len(results), 0

@@ -59,7 +59,7 @@ def cmake_target(text: bytes) -> Target | None:
 
 
 def ctest_tests(text: bytes, root: str) -> tuple[SuiteCommand, ...]:
-    """What `ctest --show-only=json-v1` lists; `root` is where the source folder was then."""
+    """Tests that `ctest --show-only=json-v1` lists; `root` was the source folder then."""
     said = _object(text, "ctest")
     return tuple(_ctest(each, root) for each in _objects(said.get("tests")) if each.get("command"))
 
@@ -79,7 +79,7 @@ def _ctest(test: Mapping[str, Any], root: str) -> SuiteCommand:
 
 
 def meson_targets(text: bytes, root: str) -> tuple[Target, ...]:
-    """What `intro-targets.json` lists; `root` is where the source folder was then."""
+    """Targets of `intro-targets.json`; `root` was the source folder then."""
     return tuple(_meson_targets(_list(text, "meson introspect --targets"), root))
 
 
@@ -95,7 +95,7 @@ def _meson_targets(targets: Sequence[Mapping[str, Any]], root: str) -> Iterator[
 
 
 def meson_tests(text: bytes, root: str) -> tuple[SuiteCommand, ...]:
-    """What `intro-tests.json` or `intro-benchmarks.json` lists."""
+    """Tests of `intro-tests.json` or `intro-benchmarks.json`."""
     return tuple(
         SuiteCommand(
             _text(each.get("name")),
@@ -177,7 +177,7 @@ _CTEST = ("ctest", "--test-dir", BUILD_FOLDER, "--show-only=json-v1")
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What is to be looked at: a folder, the compiler that it is built with, and how long.
+    """The subject: a folder, the compiler that it is built with, and how long it may take.
 
     `keys` are more of `[build]`, over those that recognition suggests.
     """
@@ -260,7 +260,7 @@ def _built(opened: OpenedTree) -> None:
 
 
 def asked_of(opened: OpenedTree, recognized: Recognized) -> Inspected:
-    """What a tree that was configured or built says of itself, or else what the build left.
+    """Inspection of a configured or built tree, or else of what the build left.
 
     InputError, HostileFileError where the files are not what these systems write.
     """
@@ -275,7 +275,7 @@ def asked_of(opened: OpenedTree, recognized: Recognized) -> Inspected:
 
 
 def _cmake(opened: OpenedTree, recognized: Recognized) -> Inspected:
-    """By the file API, and by ctest, which knows no command of a program that is not there."""
+    """Inspection by the file API and by ctest, which knows no command of a missing program."""
     replies = sorted((opened.tree / BUILD_FOLDER / _REPLIES).glob("target-*.json"))[:_MOST_TARGETS]
     found = (cmake_target(read_foreign(each, _MOST_BYTES)) for each in replies)
     targets = tuple(each for each in found if each is not None)
@@ -304,7 +304,7 @@ def _pretend(tree: Path, targets: Sequence[Target]) -> None:
 
 
 def _meson(opened: OpenedTree, recognized: Recognized) -> Inspected:
-    """By the files that `meson introspect` would print."""
+    """Inspection by the files that `meson introspect` would print."""
     root = opened.seen_as
 
     def said(name: str) -> bytes:

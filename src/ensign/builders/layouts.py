@@ -40,7 +40,7 @@ _UNSORTED = ("-Wl,--no-call-graph-profile-sort", "-Wl,-z,keep-text-section-prefi
 
 @dataclass(frozen=True, slots=True)
 class Relinks:
-    """What is asked of a stage: one relink per seed. `profiled` keeps hot and cold code apart.
+    """Relinks asked of a stage: one per seed. `profiled` keeps hot and cold code apart.
 
     `gcc` tells how code is generated at an LTO link.
     """
@@ -77,12 +77,12 @@ class LinkCommand:
 
     @property
     def lto(self) -> bool:
-        """Whether code is generated at this link."""
+        """True if code is generated at this link."""
         return lto_of(self.words)
 
     @property
     def drops_unused(self) -> bool:
-        """Whether sections that nothing refers to are left out."""
+        """True if sections that nothing refers to are left out."""
         return any("-gc-sections" in word and "no-gc" not in word for word in self.words)
 
     @property
@@ -92,12 +92,12 @@ class LinkCommand:
 
     @property
     def folds_equal(self) -> bool:
-        """Whether functions of equal code become one: padding would tell them apart."""
+        """True if functions of equal code become one: padding would tell them apart."""
         return any("-icf=" in word and "-icf=none" not in word for word in self.words)
 
     @property
     def movable(self) -> int:
-        """How many units have a neighbor to change places with."""
+        """Number of units that have a neighbor to change places with."""
         runs = ([self.words[at] for at in run] for run in _runs(self))
         return sum(len(run) for run in runs if len(run) > 1 and not _within(run, self.in_order))
 
@@ -146,7 +146,7 @@ def obstacle(link: LinkCommand, asked: Relinks) -> str:
 
 
 def shuffles(link: LinkCommand, asked: Relinks) -> bool:
-    """Whether sections will be shuffled; objects change places instead where they cannot be."""
+    """True if sections will be shuffled; objects change places instead where they cannot be."""
     able = link.linker == "lld" or (link.linker == "mold" and not asked.profiled)
     return asked.how == "shuffle" and able
 
@@ -314,14 +314,14 @@ def bolt_again(argv: tuple[str, ...], seed: int, output: str) -> tuple[str, ...]
 
 
 def kind_of_relink(link: LinkCommand, asked: Relinks) -> str:
-    """What differs between these relinks, in words."""
+    """Differences between these relinks, in words."""
     if shuffles(link, asked):
         return "shuffled sections, hot and cold apart" if asked.profiled else "shuffled sections"
     return "object order and padding" if link.movable else "padding"
 
 
 def notes_on(link: LinkCommand, asked: Relinks) -> tuple[str, ...]:
-    """What is less than what was asked for."""
+    """Notes on what is less than was asked for."""
     said = []
     if asked.how == "shuffle" and not shuffles(link, asked):
         said.append(f"{link.linker} shuffles no sections as needed; objects change places instead")
@@ -335,7 +335,7 @@ def notes_on(link: LinkCommand, asked: Relinks) -> tuple[str, ...]:
 
 
 def as_inputs(asked: Relinks) -> Mapping[str, object]:
-    """What of it decides bytes, for a stage's key."""
+    """Parts of the request that decide bytes, for a stage's key."""
     return {"how": asked.how, "seeds": asked.seeds, "profiled": asked.profiled, "scheme": 7}
 
 
@@ -361,7 +361,7 @@ def _shuffle(link: LinkCommand, asked: Relinks, seed: int) -> tuple[str, ...]:
 
 
 def _sorted_by_calls(link: LinkCommand, asked: Relinks) -> bool:
-    """Whether lld puts functions in order by the calls that Clang's profile counted."""
+    """True if lld puts functions in order by the calls that Clang's profile counted."""
     return link.linker == "lld" and asked.profiled and not asked.gcc
 
 
@@ -374,7 +374,7 @@ def _rng(seed: int, what: str) -> random.Random:
 
 
 def _within(run: Sequence[str], groups: Sequence[frozenset[str]]) -> bool:
-    """Whether all of a run keep one order."""
+    """True if all of a run keep one order."""
     return any(group.issuperset(run) for group in groups)
 
 

@@ -25,7 +25,7 @@ from ensign.proof.origins import is_runtime
 
 @dataclass(frozen=True, slots=True)
 class RelinkContext:
-    """Where relinks are made, of files at these paths in the tree of `place`, the program first.
+    """Relinks of files at these paths in the tree of `place`, the program first.
 
     `run` runs one command in the sandbox, for so many nanoseconds at most where it is told a
     number; `scratch` is a folder of the sandbox's own, as a pair: its path here, and as commands in
@@ -50,7 +50,7 @@ class RelinkContext:
 
 
 class CannotError(Exception):
-    """What cannot be relinked; the text says why."""
+    """A program that cannot be relinked; the text says why."""
 
 
 class EndlessError(Exception):
@@ -92,7 +92,7 @@ def objects_kept(call: Call, folder: str) -> tuple[str, ...]:
 
 
 def used_variables(call: Call, place: TreePlace) -> tuple[str, ...]:
-    """What Cargo set for the crate, and what it read (`env!`), by rustc's own list."""
+    """Variables that Cargo set for the crate and it read (`env!`), by rustc's own list."""
     found = dict(each.split("=", 1) for each in call.variables)
     for output in call.outputs:
         try:
@@ -115,7 +115,7 @@ def linker_words(text: str, recorder: str) -> tuple[str, ...]:
 
 
 def read_linker_words(folder: Path, recorder: str) -> tuple[str, ...]:
-    """What the repeated call left of it; nothing where it left nothing readable."""
+    """Words of the linker that the repeated call left; None where nothing is readable."""
     try:
         text = read_foreign(folder / LINK_ARGS, _LONGEST_BYTES).decode()
         return linker_words(text, recorder)
@@ -184,7 +184,7 @@ def pulled(text: str, cwd: str, place: TreePlace) -> Pulled:
 
 
 def is_rust_standard(path: Path) -> bool:
-    """Whether an archive is of Rust's standard library."""
+    """True if an archive is of Rust's standard library."""
     return "rustlib" in path.parts
 
 
@@ -235,7 +235,7 @@ def _written(archive: BuildArchive, found: Pulled, folders: tuple[Path, str]) ->
 
 
 def _key(archive: BuildArchive, name: str, found: Pulled) -> tuple[Path, str] | None:
-    """What the map calls a member; None where the link did not take it."""
+    """Name of a member in the map; None where the link did not take it."""
     own, beside = (archive.path, name), ((archive.path.parent / name).resolve(), "")
     if own in found:
         return own
@@ -276,7 +276,7 @@ def linked(link: LinkCommand, context: RelinkContext) -> Linked:
 
 
 def pulled_again(link: LinkCommand, context: RelinkContext) -> Pulled:
-    """What the map says that was written last; it is taken away."""
+    """Members by the map that was written last; it is removed."""
     text = read_map(context.scratch[0])
     if text is None:
         raise CannotError("its link, repeated, writes no map")
@@ -338,5 +338,5 @@ def _proven(
 
 
 def same_program(one: Artifact | None, other: Artifact | None) -> bool:
-    """Whether both are programs, and load the same bytes."""
+    """True if both are programs, and load the same bytes."""
     return one is not None and other is not None and one.loadable_sha256 == other.loadable_sha256

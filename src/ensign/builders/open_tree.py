@@ -46,7 +46,7 @@ class OpenedTree:
 
     @property
     def sandbox(self) -> Sandbox:
-        """Where it is."""
+        """Path of the copy."""
         return self.runner.sandbox
 
     @property
@@ -56,7 +56,7 @@ class OpenedTree:
 
     @property
     def seen_as(self) -> str:
-        """Where commands see the copy."""
+        """Path of the copy as commands see it."""
         return self.runner.build_context.sandboxes.build_path
 
     def run(self, commands: Commands) -> None:

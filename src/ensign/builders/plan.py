@@ -1,4 +1,4 @@
-"""What must be built, in which order, under which key. Pure.
+"""Stages that must be built, in which order, under which key. Pure.
 
 The chain is: source tree, then dependencies (once per compiler), then a program per variant. With
 PGO an instrumented program and a profile come before that; with BOLT a profile of the linked
@@ -54,7 +54,7 @@ _OF_TOOLCHAIN = ("cc", "cxx", "ar", "ranlib", "nm", "ld")
 
 @dataclass(frozen=True, slots=True)
 class BuildPlace:
-    """What is built where: the hash of the source tree, and the path at which commands see it.
+    """Source of a build: the hash of its tree, and the path at which commands see it.
 
     `processor` identifies the one of this machine, for code that is made for it. `path` is the
     builds' PATH; `training_sha256` hashes the files that the training names; `recorder_path` is the
@@ -116,7 +116,7 @@ def plan_builds(
 
 
 def _trains(study: Study, variants: Iterable[Variant]) -> bool:
-    """Whether profiles are to be collected with programs of the baseline's build."""
+    """True if profiles are to be collected with programs of the baseline's build."""
     return uses_tools(study) and any(trained(variant) for variant in variants)
 
 
@@ -223,7 +223,7 @@ def _bolted(context: _CompilerContext, variant: Variant, program: Stage, profile
 
 
 def variant_flags(build: Build, toolchain: Toolchain, variant: Variant) -> Flags:
-    """What a variant passes; nothing for an allocator that the project itself is told of."""
+    """Words that a variant passes; none for an allocator that the project itself is told of."""
     if variant.allocator in build.allocators:
         variant = replace(variant, allocator="default")
     return toolchain.flags(variant)
@@ -231,7 +231,7 @@ def variant_flags(build: Build, toolchain: Toolchain, variant: Variant) -> Flags
 
 @dataclass(frozen=True, slots=True)
 class _CompilerContext:
-    """What all stages of one compiler share."""
+    """Values that all stages of one compiler share."""
 
     study: Study
     toolchain: Toolchain
@@ -273,12 +273,12 @@ class _CompilerContext:
         return self._with(flags, using(self.toolchain.kind, self.place.build_path))
 
     def _with(self, flags: Flags, more: tuple[str, ...]) -> Flags:
-        """Of rustc one call compiles and links, and LLVM takes no option of its own twice."""
+        """Flags with more for the link; not of rustc, which compiles and links in one call."""
         linking = () if self.toolchain.kind.family is Family.RUST else more
         return Flags((*flags.compile, *more), (*flags.link, *linking))
 
     def values(self, flags: Flags) -> dict[str, str]:
-        """Of the toolchain, and of the flags that the dependencies see."""
+        """Values of the toolchain, and of the flags that the dependencies see."""
         tools = {name: self._called(str(getattr(self.toolchain, name))) for name in _OF_TOOLCHAIN}
         texts = (" ".join(flags.compile), " ".join(flags.link))
         # Build systems ask for a C++ compiler, whether or not the project needs one.
@@ -296,7 +296,7 @@ class _CompilerContext:
 
     @property
     def by_project(self) -> bool:
-        """Whether the build calls which compilers it likes."""
+        """True if the build calls which compilers it likes."""
         return self.toolchain.name == OWN_COMPILER
 
     def recorded(self) -> tuple[Recorded, ...]:

@@ -1,4 +1,4 @@
-"""What is run to collect a profile, and what is read from it. Pure.
+"""Commands that collect a profile, and readers of it. Pure.
 
 A profile is collected in a copy of the instrumented program's files: commands that make it count
 (BOLT alone), the training, commands that merge. `{counts}` is the folder where counts go,
@@ -43,7 +43,7 @@ FUNCTIONS = "functions.txt"
 
 @dataclass(frozen=True, slots=True)
 class TrainingSteps:
-    """How one profile is collected.
+    """Collection of one profile.
 
     `env` is what the trained program alone gets, `wrapper` what goes in front of its command;
     `{workload}` in it is the name of the run. `tools_from` is the key of the stage whose tools
@@ -85,7 +85,7 @@ class TrainingSteps:
 def training_steps_of(
     study: Study, index: int, tools_from: str, files_sha256: str
 ) -> TrainingSteps | None:
-    """What all profiles of a study share; None where it has no training."""
+    """Values that all profiles of a study share; None where it has no training."""
     training = study.training
     if training is None:
         return None
@@ -100,7 +100,7 @@ def training_steps_of(
 
 
 def uses_tools(study: Study) -> bool:
-    """Whether the training runs programs of the baseline's build."""
+    """True if the training runs programs of the baseline's build."""
     return any(
         name in study.build.tools for text in _texts(study) for name in placeholders.names_in(text)
     )
@@ -232,14 +232,14 @@ def lay(profile: Path, tree: Path) -> None:
 
 
 def left_something(counts: Path) -> bool:
-    """Whether a trained program wrote any count."""
+    """True if a trained program wrote any count."""
     return any(
         stat.S_ISREG(each.status.st_mode) and each.status.st_size for each in visit([counts])
     )
 
 
 def merged_coverage(profile: Path, counts: Path, log: Path) -> tuple[ProfileCoverage, ...] | None:
-    """What a merged profile covers, BOLT's own is said by BOLT; None if nothing ran."""
+    """Coverage of a merged profile (BOLT's own is said by BOLT); None if nothing ran."""
     if (profile / FDATA).exists():
         return () if taken_branches(profile / FDATA) else None
     count: ProfileCount | None = None
@@ -254,13 +254,13 @@ def merged_coverage(profile: Path, counts: Path, log: Path) -> tuple[ProfileCove
 
 
 def taken_branches(fdata: Path) -> bool:
-    """Whether any branch or call in a profile of BOLT's was taken; its lines end in the count."""
+    """True if any branch or call in a profile of BOLT's was taken; its lines end in the count."""
     with open_foreign_text(fdata) as lines:
         return any(line.rsplit(" ", 1)[-1].strip() not in ("", "0") for line in lines)
 
 
 def bolt_coverage(log: Path) -> ProfileCoverage:
-    """What BOLT says of its profile, from the log of its stage."""
+    """BOLT's own words on its profile, from the log of its stage."""
     count = bolt_count(log.read_text(errors="replace"))
     if count is None:
         return ProfileCoverage("BOLT")

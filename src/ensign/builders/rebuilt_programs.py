@@ -1,4 +1,4 @@
-"""Whether a check tried the program that is raced, or one that it built for itself."""
+"""Detection of checks that tried a program of their own instead of the one that is raced."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _CONTENTS = (".rodata", ".data.rel.ro")
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What a file is: all that is loaded, and its code and constants alone."""
+    """Identity of a file: all that is loaded, and its code and constants alone."""
 
     loaded: str
     code: str
 
     def is_program_of(self, other: Fingerprint) -> bool:
-        """Whether both are one program, perhaps installed or stripped."""
+        """True if both are one program, perhaps installed or stripped."""
         return self.loaded == other.loaded or (bool(self.code) and self.code == other.code)
 
 
@@ -51,7 +51,7 @@ def look(sandbox: Sandbox, names: Iterable[str]) -> TreeBefore:
 
 
 def changes(sandbox: Sandbox, seen: TreeBefore) -> str:
-    """What a check did to them, in words; empty where they are as they were."""
+    """Changes that a check made to them, in words; empty where they are as they were."""
     found = []
     for name, before in seen.placed.items():
         now = _fingerprint(sandbox.tree / name)
@@ -68,7 +68,7 @@ def changes(sandbox: Sandbox, seen: TreeBefore) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What the commands of a check ran, as far as they were followed.
+    """Programs that the commands of a check ran, as far as they were followed.
 
     `own` says whether that was the program itself, None where it was not seen; `another` is what
     they ran instead, in words.
@@ -111,7 +111,7 @@ def what_ran(
 
 
 def _replaced(path: Path, mapped: FollowedFile) -> bool:
-    """Whether another file ran than now lies at its place, such as one that was there meanwhile."""
+    """True if another file ran than now lies at its place, such as one that was there meanwhile."""
     try:
         return mapped.inode != path.stat().st_ino
     except OSError:

@@ -42,7 +42,7 @@ class RecordHeader:
 
 @dataclass(frozen=True, slots=True)
 class BuildRecord:
-    """What was recorded: each call with its line of JSON."""
+    """Recorded calls, each with its line of JSON."""
 
     header: RecordHeader
     calls: tuple[Call, ...]

@@ -126,7 +126,7 @@ def recorded_programs(
 
 
 def _compiler(toolchain: Toolchain) -> tuple[str, str, str]:
-    """What is called how, in which role, and where it is."""
+    """Name, role and path of a compiler."""
     rust = toolchain.kind.family is Family.RUST
     return PurePosixPath(toolchain.cc).name, "rustc" if rust else "cc", toolchain.cc
 
@@ -153,7 +153,7 @@ def programs_on_path(path: str) -> tuple[Recorded, ...]:
 
 
 def identities(programs: Iterable[Recorded], path: str) -> list[tuple[str, str, int, int]]:
-    """What tells whether programs that any build may call are still the same ones.
+    """Identity of the programs that any build may call, to tell whether they changed.
 
     What rustup stands for is told by the lists of its toolchains.
     """
@@ -178,7 +178,7 @@ def _versioned(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a recorder is: a folder, and the path by which builds see it."""
+    """Place of a recorder: a folder, and the path by which builds see it."""
 
     folder: Path
     seen_as: str
@@ -186,7 +186,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Whether calls are recorded, and whether builds are confined, so that nobody forges them."""
+    """True if calls are recorded, and whether builds are confined, so that nobody forges them."""
 
     records: bool = True
     confined: bool = True
@@ -228,7 +228,7 @@ def set_up(
 
 
 def listen_at(folder: Path, links: Path, programs: Iterable[Recorded]) -> dict[str, str]:
-    """What sends calls of `links`, a recorder that records nothing, to a socket in `folder`.
+    """Makes a recorder that sends calls of `links`, which records nothing, to a socket in `folder`.
 
     The links may outlive the socket: build systems keep the paths of compilers that they found.
     Gives what to add to a command's environment, without PATH.
@@ -248,7 +248,7 @@ def _settings(programs: Iterable[Recorded], socket: str) -> dict[str, object]:
 
 
 def environment(seen_as: str, path: str) -> dict[str, str]:
-    """What a build's environment needs for its calls to be recorded."""
+    """Variables that a build needs for its calls to be recorded."""
     return {"PATH": f"{seen_as}/bin:{path}", "ENSIGN_RECORDER": f"{seen_as}/settings.json"}
 
 

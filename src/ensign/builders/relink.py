@@ -44,7 +44,7 @@ _TIMES_ITS_LINK, _LEAST_NS = 10, 10_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Relinked:
-    """What came of it: hashes of the loadable bytes of each distinct relink, in order.
+    """Outcome: hashes of the loadable bytes of each distinct relink, in order.
 
     A relink is of all files that can be relinked; `obstacles` names the others, and says why.
     `notes` are what is less than was asked for.
@@ -280,7 +280,7 @@ def _made(name: str, maker: _Maker, seed: int) -> Path:
 
 
 def _check_same(again: Artifact | None, built: Artifact | None) -> None:
-    """What was changed after its link is not what a relink gives."""
+    """Refuses what was changed after its link: a relink does not give that."""
     if not same_program(again, built):
         raise CannotError(
             "its recorded link, repeated, gives a different program: it was changed after the link"
@@ -336,7 +336,7 @@ def _relinks_by_seed(
     }
 
     def members(pulled: Pulled) -> frozenset[tuple[Path, str]]:
-        """By the archives of which copies were linked, without the link's own objects."""
+        """Layout by the archives whose copies were linked, without the link's own objects."""
         found = ((originals.get(path, path), member) for path, member in pulled)
         return frozenset(found) - units
 

@@ -1,4 +1,4 @@
-"""What a caller asks of the builders, and lends them."""
+"""Requests to the builders, and ports that the caller lends them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ensign.model.variants import Variant
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """What to build: `path` is the study file, `baseline` the name of one of the variants.
+    """A request to build: `path` is the study file, `baseline` the name of one of the variants.
 
     `update_lock` pins the source anew, where otherwise a changed one is an error.
     `install_dependencies` has what a Debian package needs installed, where that is missing.

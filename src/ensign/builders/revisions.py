@@ -34,7 +34,7 @@ class SourceTrees:
 
     @property
     def hashes(self) -> dict[str, str]:
-        """Of each tree."""
+        """Hashes of the trees, by revision."""
         return {revision: tree.sha256 for revision, tree in self.by_revision.items()}
 
     @property
@@ -53,7 +53,7 @@ class SourceTrees:
         )
 
     def findings(self) -> tuple[Finding, ...]:
-        """What they lack, and which are one and the same, so that nothing can differ."""
+        """Problems of revisions: what they lack, and which are one and the same."""
         first: dict[str, str] = {}
         found = []
         empty = [dict(each.facts).get(EMPTY, "") for each in self.by_revision.values()]
@@ -74,7 +74,7 @@ class SourceTrees:
 
 
 def revisions_of(variants: Iterable[Variant], baseline: str) -> tuple[str, ...]:
-    """What the variants are built from, the baseline's first."""
+    """Revisions that the variants are built from, the baseline's first."""
     ordered = sorted(variants, key=lambda each: each.name != baseline)
     return tuple(dict.fromkeys(each.revision for each in ordered))
 

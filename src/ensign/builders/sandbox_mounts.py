@@ -1,4 +1,4 @@
-"""What builds and checks of a study are shown of the machine."""
+"""Parts of the machine that builds and checks of a study may see."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TOTAL = re.compile(r"^MemTotal:\s+(\d+) kB", re.MULTILINE)
 
 
 def usable_memory_bytes(root: Path = Path("/")) -> int:
-    """Of that 90 %, so that the rest of the machine goes on; 0 where nothing is known."""
+    """Nine tenths of the usable memory, so that the machine goes on; 0 where nothing is known."""
     return int(min(_limits(root), default=0) * _SHARE)
 
 
@@ -44,7 +44,7 @@ def _limits(root: Path) -> Iterator[int]:
 
 
 def _limits_of(hierarchy: Path, path: str, name: str) -> Iterator[int]:
-    """Of a group and all around it."""
+    """Limits of a group and of all around it."""
     group = hierarchy / path.strip("/")
     for folder in (group, *group.parents):
         if not folder.is_relative_to(hierarchy):
@@ -78,7 +78,7 @@ _WAYS_OUT = {
 
 
 def confinement_of(request: BuildRequest, ports: BuildPorts) -> Confinement:
-    """What confines the programs of a study: what works here, if the study wants any."""
+    """Confinement of the programs of a study: what works here, if the study wants any."""
     if not request.study.sandbox.confined:
         return unconfined("the study, or an option, asked for that")
     return probe_confinement(ports.processes, ports.env, ports.meter)
@@ -113,12 +113,12 @@ def shown_to_builds(
 
 
 def is_shown_whole(folder: Path, env: Mapping[str, str]) -> bool:
-    """Whether all of a study's folder may be seen: nobody's home is."""
+    """True if all of a study's folder may be seen: nobody's home is."""
     return not is_someones_home(folder, env.get("HOME", ""))
 
 
 def shown_to_checks(study: Study, folder: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
-    """What checks see besides: the study's folder, and what its workloads name."""
+    """Further folders that checks see: the study's, and what its workloads name."""
     words = [word for each in study.workloads for word in (each.command or [])]
     words += [text for each in study.workloads for text in each.env.values()]
     words += [each.stdin for each in study.workloads if each.stdin is not None]
@@ -131,7 +131,7 @@ def shown_to_checks(study: Study, folder: Path, env: Mapping[str, str]) -> tuple
 
 
 def way_out(said: str, confinement: Confinement) -> str:
-    """Which key of the study would let a command do what it complained of; empty for others."""
+    """Key of the study that would permit what a command complained of; empty for others."""
     if not confinement.works:
         return ""
     return next((f"\n{text}" for sign, text in _WAYS_OUT.items() if sign in said), "")
@@ -143,7 +143,7 @@ def given_env(sandbox: SandboxSection, env: Mapping[str, str]) -> dict[str, str]
 
 
 def tree_limits(sandbox: SandboxSection) -> ProcessLimits:
-    """What each command may take, with all that it starts."""
+    """Limits of each command, with all that it starts."""
     memory_bytes = (
         usable_memory_bytes() if sandbox.memory is None else parse_size_bytes(sandbox.memory)
     )
@@ -213,7 +213,7 @@ def _programs(toolchain: Toolchain) -> Iterator[Path]:
 def writable(
     sandbox: SandboxSection, folder: Path, user: UnprivilegedUser | None
 ) -> tuple[Path, ...]:
-    """What programs of a study may change. InputError where they could not."""
+    """Files that programs of a study may change. InputError where they could not."""
     paths = sandbox_paths(sandbox.write, folder, "write")
     for name, path in zip(sandbox.write, paths, strict=True):
         if user is not None and not user.may(path.stat(), 0o2):

@@ -27,7 +27,7 @@ _OF_THE_METER = ("ENSIGN_METER", "ENSIGN_METER_SCOPE", "ENSIGN_VARIANT")
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """Where one stage is built. `tree` is to be filled; `argv` goes before each command.
+    """Sandbox of one stage. `tree` is to be filled; `argv` goes before each command.
 
     `user` is who commands run as, where that is another one: all that is in here is to be theirs.
     Commands see the folder `recorder`, but may not write to it.
@@ -58,12 +58,12 @@ class Sandboxes(Protocol):
 
     @property
     def concurrent(self) -> bool:
-        """Whether there may be several at a time."""
+        """True if there may be several at a time."""
         ...
 
     @property
     def confinement(self) -> Confinement:
-        """What confines the commands."""
+        """Confinement of the commands."""
         ...
 
     def sandbox(self) -> AbstractContextManager[Sandbox]:

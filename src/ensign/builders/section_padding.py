@@ -73,7 +73,7 @@ def _object_copies(path: Path, rngs: Iterator[random.Random]) -> Iterator[bytes]
 
 
 def _archive_copies(path: Path, rngs: Iterator[random.Random]) -> Iterator[bytes]:
-    """What is no object among its members stays as it is."""
+    """The archive's members, padded; one that is no object stays as it is."""
     known: dict[int, Mapping[int, ObjectSection]] = {}
 
     def padded(rng: random.Random, at: int, member: bytes) -> bytes:
@@ -108,7 +108,7 @@ def _sections_or_none(source: Path | bytes) -> Mapping[int, ObjectSection]:
 
 
 def _code_sections(source: Path | bytes) -> Mapping[int, ObjectSection]:
-    """By their numbers; none of what is not of 64 bits, the lowest first. DamagedFile."""
+    """Sections by their numbers, the lowest first; none in 32-bit files. DamagedFile."""
     with elf_of(source) as elf:
         if not elf.is_wide or not elf.little_endian:
             return {}

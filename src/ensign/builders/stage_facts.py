@@ -1,4 +1,4 @@
-"""What is kept with a stage in the cache, typed: read once, where it comes from the cache."""
+"""Typed facts of a stage in the cache: read once, where they come from the cache."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STRICT = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True, slots=True)
 class ProfileFacts:
-    """What is known of the profiles of a program, and the compiler's complaints by flag."""
+    """Known facts about the profiles of a program, and the compiler's complaints by flag."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
@@ -37,7 +37,7 @@ class ProfileFacts:
 
 @dataclass(frozen=True, slots=True)
 class ProgramFacts:
-    """What was taken of a program's tree, and what is proved of it.
+    """Files taken of a program's tree, and what is proved of it.
 
     An instrumented program has no `proof`. `made` are libraries that its build made beside it.
     """
@@ -85,7 +85,7 @@ def as_json(facts: StageFacts) -> Facts:
 
 
 def reader(kind: str) -> Callable[[Facts], StageFacts]:
-    """What reads the facts of stages of that kind; ValueError where they lack what it has."""
+    """Reader of the facts of stages of that kind; ValueError where they lack what it has."""
 
     def read(raw: Facts) -> StageFacts:
         facts = _FACTS.validate_python(raw)
@@ -104,14 +104,14 @@ def cached_stage(cache: Cache, stage: Stage) -> StageEntry | None:
 
 
 def program_of(entry: StageEntry) -> ProgramFacts:
-    """What is known of the program of a stage. ValueError for a stage that makes none."""
+    """Known facts about the program of a stage. ValueError for a stage that makes none."""
     if entry.facts.program is None:
         raise ValueError(f"the stage '{entry.facts.label}' makes no program")
     return entry.facts.program
 
 
 def proof_of(entry: StageEntry) -> Proof:
-    """What is proved of the program of a stage. ValueError for a stage that makes none."""
+    """Proof of the program of a stage. ValueError for a stage that makes none."""
     proof = program_of(entry).proof
     if proof is None:
         raise ValueError(f"nothing is proved about '{entry.facts.label}'")

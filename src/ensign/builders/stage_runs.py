@@ -48,7 +48,7 @@ class StageFailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What a stage is made from: the source's tree, or its parent's; a profile; tools by name.
+    """Inputs of a stage: the source's tree, or its parent's; a profile; tools by name.
 
     Without `source_sha256` the source is nobody else's, and is not looked at.
     """
@@ -68,7 +68,7 @@ class Inputs:
 
     @property
     def tree_sha256(self) -> str:
-        """What that tree must be; empty where it is not known."""
+        """Hash that the tree must have; empty where it is not known."""
         if self.parent is None:
             return self.source_sha256
         return self.parent.contents.get(self._name, "")
@@ -85,18 +85,18 @@ class Inputs:
 
     @property
     def taken(self) -> Taken:
-        """What counts of the parent, where it is a program."""
+        """Parts of the parent that count, where it is a program."""
         program = None if self.parent is None else self.parent.facts.program
         return Taken((), ()) if program is None else program.taken
 
     @property
     def others(self) -> tuple[str, ...]:
-        """What of it is loaded besides the program itself."""
+        """Files that are loaded besides the program itself."""
         return self.taken.others
 
     @property
     def began_unix_ns(self) -> int:
-        """When the first stage of the chain began; 0 if this is the first one."""
+        """Start of the first stage of the chain; 0 if this is the first one."""
         return 0 if self.parent is None else self.parent.facts.began_unix_ns
 
     @property
@@ -106,7 +106,7 @@ class Inputs:
 
     @property
     def chain_s(self) -> float:
-        """What it took to come here, without dependencies."""
+        """Time that it took to come here, without dependencies."""
         before = [each for each in (self.parent, self.profile) if each is not None]
         chains = (each.facts.chain_s for each in before if each.kind != "dependencies")
         return max(chains, default=0.0)
@@ -262,6 +262,6 @@ class Run:
 
     @property
     def place(self) -> TreePlace:
-        """Where the paths in recorded calls are here."""
+        """Folders here of the paths in recorded calls."""
         runner = self.runner
         return TreePlace(runner.sandbox.tree, runner.build_context.sandboxes.build_path)

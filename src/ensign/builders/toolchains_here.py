@@ -58,7 +58,7 @@ def find_toolchains(
 def _finders(
     request: BuildRequest, ports: BuildPorts, environments: Environments
 ) -> Iterator[Callable[[str], ToolchainFinder]]:
-    """Who finds compilers, of this machine or of an environment."""
+    """The finder of compilers, of this machine or of an environment."""
     confinement = confinement_of(request, ports) if environments.roots else None
     with ports.cache.temporary() as scratch:
 

@@ -1,4 +1,4 @@
-"""What `ensign compare` does once its options are read; imported late, numpy comes with it."""
+"""Body of `ensign compare` once its options are read; imported late, numpy comes with it."""
 
 from __future__ import annotations
 

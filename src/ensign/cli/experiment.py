@@ -1,4 +1,4 @@
-"""What every command that measures does with its experiment: race, write, print, exit status."""
+"""Common part of every command that measures: race, write, print, exit status."""
 
 from __future__ import annotations
 

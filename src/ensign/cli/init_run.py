@@ -1,4 +1,4 @@
-"""What `ensign init` does; imported late."""
+"""Body of `ensign init`; imported late."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FILE = "ensign.toml"
 
 @dataclass(frozen=True, slots=True)
 class InitOptions:
-    """What the command line says, empty where it says nothing."""
+    """Options of the command line, empty where it says nothing."""
 
     system: str
     artifact: str

@@ -154,7 +154,7 @@ def exit_status(error: EnsignError) -> int:
 
 
 def _show_usage(error: typer.TyperException) -> None:
-    """What is wrong with the command line, in one line; or the help, where nothing was given."""
+    """Shows what is wrong with the command line, in one line; or the help."""
     text = error.format_message().replace("Value error, ", "").rstrip(".")
     context = getattr(error, "ctx", None)
     if "\n" in text:

@@ -1,4 +1,4 @@
-"""What commands have in common: outputs (`--json FILE`, …; `-` is standard output), `--fail-on`.
+"""Options that commands share: outputs (`--json FILE`, …; `-` is standard output), `--fail-on`.
 
 Options that are declared elsewhere become parameters of a command here.
 """
@@ -45,7 +45,7 @@ FailOnOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Where each format goes: a path, or `-`; what is not asked for is None."""
+    """Destination of each format: a path, or `-`; what is not asked for is None."""
 
     files: Mapping[str, str | None] = field(default_factory=dict)
 
@@ -57,12 +57,12 @@ class Outputs:
 
     @property
     def are_asked_for(self) -> bool:
-        """Whether there are any."""
+        """True if there are any."""
         return bool(self._asked())
 
     @property
     def to_standard_output(self) -> bool:
-        """Whether standard output is one of them, so that nothing else may be written there."""
+        """True if standard output is one of them, so that nothing else may be written there."""
         return any(target == STANDARD_OUTPUT for _, target in self._asked())
 
     def check(self) -> None:
@@ -187,7 +187,7 @@ def _read(declared: DeclaredOption, value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class FailOn:
-    """What makes the exit status 1. InputError for a word that is not known."""
+    """Conditions that make the exit status 1. InputError for a word that is not known."""
 
     words: tuple[str, ...] = ()
     known: tuple[str, ...] = (_SLOWER, *_SEVERITIES)

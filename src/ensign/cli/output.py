@@ -44,7 +44,7 @@ def rewrite(stream: TextIO, text: str) -> None:
 
 
 def _in_letters_of(stream: TextIO, text: str) -> str:
-    """What the stream's encoding lacks becomes a question mark."""
+    """The text, with a question mark for each character that the stream's encoding lacks."""
     encoding = stream.encoding or "utf-8"
     return text.encode(encoding, "replace").decode(encoding)
 
@@ -82,7 +82,7 @@ def settle() -> None:
 
 
 def _give_up(stream: TextIO) -> None:
-    """What is still buffered must not fail again when Python ends."""
+    """Drops what is buffered: it must not fail again when Python ends."""
     with suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

@@ -44,7 +44,7 @@ class StatusLine:
         self._last_ns = 0
 
     def due(self) -> bool:
-        """Whether half a second has passed since the last line."""
+        """True if half a second has passed since the last line."""
         return self._live and time.monotonic_ns() - self._last_ns >= _LEAST_NS
 
     def show(self, text: str) -> None:
@@ -86,7 +86,7 @@ class CompareProgress:
         line.show("unmeasured runs of each command …")
 
     def expect(self, expected: Expected) -> None:
-        """What the race will take; also where nobody watches, if it is longer than usual."""
+        """Tells what the race will take; also where nobody watches, if it is longer than usual."""
         each, left = format_duration(expected.execution_ns), format_duration(expected.left_ns)
         said = f"one execution of all commands takes about {each}, the race {left} at most"
         if not expected.asked:
@@ -106,7 +106,7 @@ class CompareProgress:
 
 
 class RoundsProgress:
-    """What a study is going to take; then round, workload and time left."""
+    """Progress of a study: what it is going to take; then round, workload and time left."""
 
     def __init__(self, line: StatusLine, stream: TextIO) -> None:
         self._line = line

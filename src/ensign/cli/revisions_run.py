@@ -1,4 +1,4 @@
-"""What `ensign compare --revisions` does once its options are read."""
+"""Body of `ensign compare --revisions` once its options are read."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def run_revisions(
 
 
 def _so_far(steps: StudySteps, told: Callable[[Result], Result]) -> ExperimentOutcome:
-    """What was measured before it was interrupted. Interrupted where no round is whole."""
+    """Result of what was measured before an interruption. Interrupted where no round is whole."""
     try:
         result = told(stored_result(steps.file))
     except InputError:

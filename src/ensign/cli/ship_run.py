@@ -1,4 +1,4 @@
-"""What `ship` does; imported late, numpy comes with it."""
+"""Body of `ensign ship`; imported late, numpy comes with it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class ShipWish:
-    """What is shipped, for which hosts, despite what, and for which other compilers."""
+    """The variant, hosts, doubts to pass over, and other compilers."""
 
     variant: str | None
     hosts: tuple[Path, ...] = ()

@@ -1,4 +1,4 @@
-"""What `plan`, `run`, `report` and `clean` do; imported late, numpy comes with it."""
+"""Bodies of `plan`, `run`, `report` and `clean`; imported late, numpy comes with it."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def verify_bundle(path: Path, signers: Path | None) -> int:
 
 
 def _of_bundle(path: Path, signers: Path | None, *, must: bool) -> Verification:
-    """Who signed it; that nobody did is wrong where it `must` be signed."""
+    """Verification of a bundle; that nobody signed is wrong where it `must` be signed."""
     if not bundles.is_bundle(path):
         if signers is not None:
             raise InputError(f"{path} is not a bundle: --signers is about those")

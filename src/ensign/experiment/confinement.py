@@ -44,7 +44,7 @@ _MADE_ANEW = ("/proc", "/dev", "/sys")
 
 
 class _Process(TypedDict, total=False):
-    """What of a process in a request is read or changed here; the rest stays as it is."""
+    """Keys of a process in a request that are read or changed here; the rest stays as it is."""
 
     argv: Required[Sequence[str]]
     env: Mapping[str, str]
@@ -90,7 +90,7 @@ _Change = Callable[[_Process], _Process]
 
 @dataclass(frozen=True, slots=True)
 class ProgramRules:
-    """What holds for programs in a sandbox.
+    """Limits and mounts of programs in a sandbox.
 
     `env` are the variables that they get besides PATH, HOME, TMPDIR, locale and time zone.
     `read` and `write` are shown to them, and all that requests name; `hidden` is not. Each process
@@ -164,7 +164,7 @@ class Sandboxed:
         )
 
     def _cwd(self, named: _NamedPaths, home: str) -> str:
-        """Where programs begin that have no other working directory."""
+        """Working directory of programs that have no other."""
         cwd = self.rules.cwd
         return str(cwd) if cwd is not None and cwd in (*named.read, Path(home)) else "/"
 
@@ -184,7 +184,7 @@ class Sandboxed:
         return {**changed, "scratch": WORK, "containment": contained}
 
     def _own_count(self, variants: int) -> int | None:
-        """How many processes all of a run may have together, where the kernel counts those alone.
+        """Number of processes that a run may have, where the kernel counts those alone.
 
         It does where they have a user namespace of their own. Elsewhere this would count all of the
         user's.
@@ -223,7 +223,7 @@ class Sandboxed:
         return {"PATH": self.env.get("PATH", os.defpath), **usual}
 
     def _hand_over(self, request: _Request) -> None:
-        """What was made for the programs of this run to write to becomes theirs."""
+        """Gives the programs of this run what was made for them to write to."""
         user = self.confinement.user
         if user is not None:
             hand_over(self._own(request), user)
@@ -251,7 +251,7 @@ class _NamedPaths:
 
 
 def _named_paths(request: _Request, home: str, folder: Path | None = None) -> _NamedPaths:
-    """What the programs of a request need of the machine, as far as it says so.
+    """Parts of the machine that the programs of a request need, as far as it says so.
 
     `folder` is where they begin that have no other working directory.
     """
@@ -452,7 +452,7 @@ def confined_ports(file: StudyFile, ports: Ports) -> Ports:
 
 
 def inherited_library_path(sandbox: SandboxSection, env: Mapping[str, str]) -> str:
-    """Where loaders look after the folders of what was built: the caller's, if it is given."""
+    """Folders in which loaders look after those of what was built: the caller's, if given."""
     given = given_env(sandbox, env) if sandbox.confined else env
     return given.get("LD_LIBRARY_PATH", "")
 

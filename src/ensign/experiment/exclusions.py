@@ -20,7 +20,7 @@ from ensign.stats.named_scores import JudgedTests
 
 
 def failures_of(failures: Iterable[VariantFailure]) -> tuple[VariantFailure, ...]:
-    """What ended variants, the first for each of them."""
+    """Failures that ended variants, the first for each of them."""
     found: dict[str, VariantFailure] = {}
     for failure in failures:
         found.setdefault(failure.variant, failure)
@@ -28,7 +28,7 @@ def failures_of(failures: Iterable[VariantFailure]) -> tuple[VariantFailure, ...
 
 
 def failing_runs(trials: Sequence[Trial], variant: str) -> tuple[FailingRuns, ...]:
-    """How often the command ended with which failure; nothing where it never did."""
+    """Share of executions in which the command ended with which failure; nothing if none."""
     ends = Counter(
         (totals.exit, totals.signal)
         for trial in trials
@@ -120,7 +120,7 @@ def same_programs(names: Sequence[str]) -> str:
 
 
 def as_far_as_shown(suite: SuiteComparison, tests: JudgedTests) -> SuiteComparison:
-    """Of a test that the variant lacks it is not shown that it is no slower. Pure."""
+    """The suite's comparison, which claims nothing of a test that the variant lacks. Pure."""
     lacking = {test for test, variant in tests.lacking if variant == suite.comparison.variant}
     if not lacking or suite.non_inferior is None:
         return suite

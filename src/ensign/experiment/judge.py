@@ -224,7 +224,7 @@ def judge(
 
 
 def result_of_record(experiment: Experiment, record: Record) -> Result:
-    """What is known without a single trial: who took part in what, and where."""
+    """Facts known without a single trial: who took part in what, and where."""
     return Result(
         name=experiment.name,
         title=experiment.title,
@@ -269,7 +269,7 @@ def result_of_record(experiment: Experiment, record: Record) -> Result:
 
 
 def in_units(executions: RoundCosts, record: Record) -> RoundCosts:
-    """What n counts: relinks where these took turns, else executions."""
+    """Unit that n counts: relinks where these took turns, else executions."""
     if not record.relinks:
         return executions
     return by_relink(executions, record.relinks, twin_apart=record.twin_apart)
@@ -284,7 +284,7 @@ def experiment_costs(experiment: Experiment, record: Record, trials: Sequence[Tr
 
 
 def suite_rule(experiment: Experiment, finalists: int = 1) -> SuiteRule:
-    """How the suite is judged: the level holds for all finalists, or each variant alone."""
+    """Rule for the suite: the level holds for all finalists, or each variant alone."""
     return SuiteRule(
         level=experiment.level,
         margin=experiment.margin,
@@ -295,7 +295,7 @@ def suite_rule(experiment: Experiment, finalists: int = 1) -> SuiteRule:
 
 
 def trial_findings(trials: Sequence[Trial]) -> tuple[Finding, ...]:
-    """What trials carry: one finding per code, with how many trials of which workload had it.
+    """Findings of trials: one per code, with how many trials of which workload had it.
 
     Where there is one workload alone, one for each variant that it is about.
     """

@@ -50,7 +50,7 @@ def trial_seed(race_seed: int, round_index: int, workload: str) -> int:
 
 @dataclass(slots=True)
 class RaceState:
-    """What was raced so far: `rounds` whole ones, all trials in order, and who failed.
+    """Progress of a race: `rounds` whole ones, all trials in order, and who failed.
 
     `used_ns` is the time of the whole rounds, `racing_ns` that of the trials in each of them, and
     `starting_ns` what the last one took besides.
@@ -70,7 +70,7 @@ class RaceState:
 
 
 class Rounds(Protocol):
-    """What is raced in rounds, and until when."""
+    """A race in rounds, and its end."""
 
     @property
     def workloads(self) -> Sequence[str]:
@@ -81,7 +81,7 @@ class Rounds(Protocol):
         """The seed of the whole race."""
 
     def nobody_left(self, gone: Collection[str]) -> bool:
-        """Whether nothing is left to compare with the baseline without those."""
+        """True if nothing is left to compare with the baseline without those."""
 
     def ends(self, state: RaceState) -> Stopped | None:
         """Why no further round is begun, or None."""
@@ -94,7 +94,7 @@ class Rounds(Protocol):
 
 
 class TrialStore(Protocol):
-    """Where trials are kept as they end, so that a race goes on where it was cut off."""
+    """Storage of trials as they end, so that a race goes on where it was cut off."""
 
     def stored(self) -> Sequence[Trial]:
         """The trials that are there."""
@@ -170,7 +170,7 @@ def _count(state: RaceState, raced: Sequence[Trial], *, alone: bool, took_ns: in
 
 @dataclass(frozen=True, slots=True)
 class SoFar:
-    """Who is compared (the baseline first), by which rule; `names` are those for people."""
+    """Variants that are compared (the baseline first), by which rule; `names` are for people."""
 
     experiment: Experiment
     variants: tuple[str, ...]
@@ -183,12 +183,12 @@ class SoFar:
 
     @property
     def rule(self) -> PairRule:
-        """How each variant's geometric mean is judged."""
+        """Rule for each variant's geometric mean."""
         return suite_rule(self.experiment).pair_rule
 
     @property
     def looks(self) -> bool:
-        """Whether the race may end before its time."""
+        """True if the race may end before its time."""
         return self.rule.rule is Rule.SEQUENTIAL
 
     def comparisons(self, trials: Sequence[Trial]) -> tuple[Comparison, ...]:
@@ -208,7 +208,7 @@ class SoFar:
         return race_may_stop((round_geomeans(each).tolist() for each in pairs), self.rule)
 
     def costs(self, trials: Sequence[Trial]) -> RoundCosts:
-        """Of whole rounds, without those that failed."""
+        """Costs of whole rounds, without variants that failed."""
         variants = (*self.variants, TWIN) if self.has_twin else self.variants
         gone = failed_variants(trials)
         tests = judged_tests(self.experiment.workloads, (trial.without(gone) for trial in trials))

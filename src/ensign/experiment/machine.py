@@ -85,7 +85,7 @@ class MachineState:
     activity: CpuActivity
 
     def facts_since(self, before: MachineState) -> MachineFacts:
-        """What this machine is, and the steal time since an earlier reading."""
+        """Facts of this machine, and the steal time since an earlier reading."""
         steal = steal_share(before.activity.cpus, self.activity.cpus)
         return machine_facts(self.machine, steal=None if self is before else steal)
 

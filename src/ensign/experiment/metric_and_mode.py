@@ -1,4 +1,4 @@
-"""Which cost is compared and how variants take turns: one rule for commands and studies. Pure.
+"""The rule for the compared cost and for taking turns, of commands and studies alike. Pure.
 
 It is stated in docs/background/metric-and-mode.md.
 """
@@ -35,7 +35,7 @@ _LOOKS_THAT_COUNT = 3
 
 @dataclass(frozen=True, slots=True)
 class Behavior:
-    """What the executions of one program (or server) have in common.
+    """Behavior that the executions of one program (or server) share.
 
     `idle_share` is the share of the time in which no task could run, `runnable` how many could on
     average when one could, `cpu_over_busiest` all CPU time over that of the busiest task.
@@ -99,7 +99,7 @@ _LONG_ENOUGH_NS = 60_000_000
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """What the user asked for; None where the rule decides.
+    """Choices of the user; None where the rule decides.
 
     `serves`: the programs are servers, which wait for their load; `loaded`: a process is that load.
     """
@@ -113,7 +113,7 @@ class Requested:
 
 @dataclass(frozen=True, slots=True)
 class MetricAndMode:
-    """How a race is run. If `parallel`, variants get all CPUs; `findings` tell contradictions."""
+    """Choice for a race. If `parallel`, variants get all CPUs; `findings` tell contradictions."""
 
     metric: Metric
     mode: Mode
@@ -140,7 +140,7 @@ def choose(asked: Requested, does: Sequence[Behavior]) -> MetricAndMode:
 
 
 def runs_to_look_at(wall_ns: int, took_ns: int, allowed_ns: float) -> int:
-    """How many executions of a program are looked at; with its start one takes `took_ns`.
+    """Number of executions of a program to look at; with its start one takes `took_ns`.
 
     A single one where three would take more than is allowed: that one is looked at hundreds of
     times.
@@ -154,7 +154,7 @@ def runs_to_look_at(wall_ns: int, took_ns: int, allowed_ns: float) -> int:
 def behavior_findings(
     does: Behavior, name: str, *, serves: bool, cpus: int | None = None, by_turns: bool = True
 ) -> tuple[Finding, ...]:
-    """What the rule saw of a program that waits or has several busy tasks, on so many CPUs."""
+    """Finding on a program that waits or has several busy tasks, on so many CPUs."""
     found: list[Finding] = []
     if does.waits and not serves:
         text = (

@@ -26,7 +26,7 @@ _IGNORE = " (--ignore-failure measures it all the same)"
 
 @dataclass(frozen=True, slots=True)
 class PilotRun:
-    """What one unmeasured run of a command used and did; what its `--prepare` took."""
+    """Resources of one unmeasured run of a command; what its `--prepare` took."""
 
     wall_ns: int
     user_ns: int
@@ -56,22 +56,22 @@ class CommandPilot:
 
     @property
     def wall_ns(self) -> int:
-        """What a run takes."""
+        """Wall time of a run."""
         return round(median(run.wall_ns for run in self.runs))
 
     @property
     def cpu_ns(self) -> int:
-        """What a run uses."""
+        """CPU time of a run."""
         return round(median(run.cpu_ns for run in self.runs))
 
     @property
     def least_cpu_ns(self) -> int:
-        """What the cheapest run used, its load included."""
+        """CPU time of the cheapest run, its load included."""
         return min(run.cpu_ns + run.load_cpu_ns for run in self.runs)
 
     @property
     def prepare_ns(self) -> int:
-        """What preparing a run takes."""
+        """Time to prepare a run."""
         return round(median(run.prepare_ns for run in self.runs))
 
     @property
@@ -81,7 +81,7 @@ class CommandPilot:
 
     @property
     def behavior(self) -> Behavior:
-        """What its tasks do."""
+        """Behavior of its tasks."""
         return behavior_of([(run.cpu_ns, run.activity) for run in self.runs])
 
 
@@ -180,7 +180,7 @@ class CommandsAround:
             cleaned.append(failure)
 
     def _clean_up(self) -> EnsignError | None:
-        """What the first command that fails says. Ctrl-C skips the rest."""
+        """Complaint of the first command that fails. Ctrl-C skips the rest."""
         failure: EnsignError | None = None
         try:
             if self.cleanups:
@@ -198,7 +198,7 @@ class CommandsAround:
 def usage_findings(
     pilots: Sequence[CommandPilot], *, servers: bool = False, cpus: int | None = None
 ) -> Iterator[Finding]:
-    """What the use of the CPU already tells, where programs may use so many CPUs."""
+    """Findings on the use of the CPU, where programs may use so many CPUs."""
     for pilot in pilots:
         yield from behavior_findings(pilot.behavior, pilot.name, serves=servers, cpus=cpus)
         yield from _of_the_kernel(pilot)

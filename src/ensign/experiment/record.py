@@ -23,7 +23,7 @@ from ensign.stats.trials import mean_cost_ns
 
 @dataclass(frozen=True, slots=True)
 class SeenRunning:
-    """What one traced execution of a variant mapped for execution, and what it did not see."""
+    """Files that one traced execution mapped for execution, and what it did not see."""
 
     mapped: tuple[MappedFile, ...] = ()
     not_judged: str = ""
@@ -31,7 +31,7 @@ class SeenRunning:
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """What is asked of the trials: variants (baseline first) and workloads of these costs."""
+    """Trials of these variants (baseline first), workloads and costs."""
 
     costs: RoundCosts
     seen: Mapping[str, SeenRunning] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Measuring:
 
 
 def spread_of(values: Sequence[float]) -> Spread:
-    """Of one value or more."""
+    """Spread of one value or more."""
     sd = stdev(values) if len(values) > 1 else 0.0
     return Spread(fmean(values), sd, min(values), max(values))
 
@@ -133,7 +133,7 @@ class Record:
 
     @property
     def twin_apart(self) -> bool:
-        """Whether the twin was raced with relinks of its own: there were enough that differ."""
+        """True if the twin was raced with relinks of its own: there were enough that differ."""
         baseline = next((each for each in self.builds if each.variant == self.raced[0]), None)
         return baseline is None or len(baseline.layouts) >= 2 * self.relinks
 
@@ -177,7 +177,7 @@ def verified_figures(kept: Mapping[str, object] | None, result: Result, basis: s
 
 
 def differences(a: object, b: object, where: str = "") -> Iterator[tuple[str, str, str]]:
-    """Where two JSON values differ, and both values; numbers may differ by rounding. Pure."""
+    """Places where two JSON values differ, with both; numbers may differ by rounding. Pure."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         for name in [*b, *(each for each in a if each not in b)]:
             place = f"{where}.{name}" if where else str(name)

@@ -54,7 +54,7 @@ _OPTIONS_OF_COMMANDS = {
 
 @dataclass(frozen=True, slots=True)
 class CheckedOut:
-    """What is asked of the repository at `top`: two revisions, the baseline first.
+    """Request to the repository at `top`: two revisions, the baseline first.
 
     `inside` is the user's folder below it, empty where it is that. `has` says whether the commits
     both have a path, and `files` are globs of more that the command needs.
@@ -68,7 +68,7 @@ class CheckedOut:
 
     @property
     def folder(self) -> str:
-        """Where commands of a variant begin."""
+        """Folder in which commands of a variant begin."""
         return f"{{files}}/{self.inside}".rstrip("/")
 
     def placed(self, word: str) -> str:

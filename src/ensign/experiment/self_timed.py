@@ -64,7 +64,7 @@ class SelfTimed:
     how: str
 
     def finding(self, *, counted: bool) -> Finding:
-        """What to say of it; it is no error where its operations are counted."""
+        """Finding about it; it is no error where its operations are counted."""
         text = f"runs for a fixed time: {self.how}"
         if counted:
             text += "; its cost per operation is compared, by turns"
@@ -73,7 +73,7 @@ class SelfTimed:
 
 
 def clock_slice_ns(usual_ns: int, pilots: Sequence[CommandPilot]) -> int:
-    """How long slices must be for the clock to show: long where somebody waits.
+    """Length of slices that shows the clock: long where somebody waits.
 
     Waiting goes on while a program is stopped. In short slices it would lose no time by that, and
     one that runs for a fixed time would do as much as alone.
@@ -85,7 +85,7 @@ def clock_slice_ns(usual_ns: int, pilots: Sequence[CommandPilot]) -> int:
 
 
 def by_the_wall_clock(pilots: Mapping[str, CommandPilot], sliced: Trial) -> tuple[SelfTimed, ...]:
-    """Who used markedly less CPU time in an execution in which all variants took turns."""
+    """Variants that used markedly less CPU time where all variants took turns."""
     found: list[SelfTimed] = []
     for totals in sliced.variants:
         pilot = pilots.get(totals.variant)
@@ -131,7 +131,7 @@ def by_both(first: Sequence[SelfTimed], second: Sequence[SelfTimed]) -> tuple[Se
 
 
 def by_median(pilots: Mapping[str, CommandPilot], race: Sequence[Trial]) -> tuple[SelfTimed, ...]:
-    """Who used markedly less in slices than alone, and no more time from start to end.
+    """Variants that used markedly less in slices than alone, and no more time from start to end.
 
     Both by the medians: on a busy machine single executions, alone or in the race, say little.
     That time must be the same alone and in the race again and again, as only a clock's is: who got
@@ -160,7 +160,7 @@ def _are_alike(times_ns: Sequence[int], allowed: float) -> bool:
 
 
 def _is_that_alone(pilot: CommandPilot, span_ns: float, allowed: float) -> bool:
-    """Whether it is the time from start to end that each run alone took, or so much beside it."""
+    """True if it is the time from start to end that each run alone took, or so much beside it."""
     steady = _are_alike([run.wall_ns for run in pilot.runs], allowed)
     return steady and abs(span_ns / max(pilot.wall_ns, 1) - 1) < allowed
 
@@ -174,7 +174,7 @@ def _by_turns(name: str, share: float) -> SelfTimed:
 
 
 def _took_longer(pilot: CommandPilot, sliced: Trial, totals: VariantTotals) -> bool:
-    """Whether it ended so late that its work decided on it: a processor may only have warmed up.
+    """True if it ended so late that its work decided on it: a processor may only have warmed up.
 
     Who waits goes on waiting while it stands, so its span says nothing.
     """
@@ -184,7 +184,7 @@ def _took_longer(pilot: CommandPilot, sliced: Trial, totals: VariantTotals) -> b
 
 
 def _same_span(pilot: CommandPilot, sliced: Trial, totals: VariantTotals, allowed: float) -> bool:
-    """Whether it ended at the usual time, or so much beside it, though it ran for a part of it.
+    """True if it ended at the usual time, or so much beside it, though it ran for a part of it.
 
     Where the machine got busier meanwhile its CPU time alone would not tell. One that mostly waits
     always ends so: its timers go on.
@@ -202,7 +202,7 @@ def by_the_cpu_clock(
     usually: Callable[[], TracedExecution],
     alone_ns: int | None = None,
 ) -> SelfTimed | None:
-    """Whether it used markedly less when its CPU clock ran four times as fast, as in `hurried`.
+    """True if it used markedly less when its CPU clock ran four times as fast, as in `hurried`.
 
     An execution that is followed likewise, with the clock as it is, is asked for only where it may
     end so: it looked at its CPU time or set a timer by it, and did not use about as much as it does
@@ -227,7 +227,7 @@ def by_the_cpu_clock(
 
 
 def _ended_meanwhile(pilot: CommandPilot, sliced: Trial, totals: VariantTotals) -> bool:
-    """Whether a load on a server that mostly waits ended by the time that passed while it stood.
+    """True if a load on a server that mostly waits ended by the time that passed while it stood.
 
     Its CPU time is little, and starting it is a part of that.
     """
@@ -242,7 +242,7 @@ def _span_ns(sliced: Trial, variant: str) -> int:
 
 
 def asks_for_cpu_time(seen: TracedExecution) -> bool:
-    """Whether a program could end by its CPU time; what was not followed is taken not to."""
+    """True if a program could end by its CPU time; what was not followed is taken not to."""
     if not seen.followed:
         return False
     return seen.cpu_limits_reached > 0 or seen.cpu_timers > 0 or _reads(seen) >= _FEWEST_READS

@@ -23,7 +23,7 @@ Raced = TypeVar("Raced")
 
 
 class ExperimentSteps(Protocol[Prepared, Planned, Raced]):
-    """What the steps of an experiment mean for one kind of variants."""
+    """Meaning of the steps of an experiment for one kind of variants."""
 
     def held(self) -> AbstractContextManager[ExperimentSteps[Prepared, Planned, Raced]]:
         """The steps, with what must be there from the first to the last and be gone afterwards."""
@@ -41,7 +41,7 @@ class ExperimentSteps(Protocol[Prepared, Planned, Raced]):
         """Race the best anew, by a plan of its own, where that is asked for."""
 
     def judge(self, raced: Raced) -> ExperimentOutcome:
-        """What it shows, by the rule that was fixed before."""
+        """The result, by the rule that was fixed before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Where each key of a TOML text stands; tomllib has the values, tree-sitter the lines. Pure."""
+"""Places of each key of a TOML text; tomllib has the values, tree-sitter the lines. Pure."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 @dataclass(frozen=True, slots=True)
 class LimitOptions:
-    """What the command line says instead of the study; None leaves it as it is."""
+    """Options of the command line that replace keys of the study; None leaves a key as it is."""
 
     budget: str | None = None
     precision: str | None = None

@@ -31,7 +31,7 @@ class SharedFile:
 def shared_files(
     traces: Mapping[str, TracedExecution], outputs: Mapping[str, str] | None = None
 ) -> tuple[SharedFile, ...]:
-    """What more than one variant writes, by what was seen of one execution of each.
+    """Files that more than one variant writes, by one traced execution of each.
 
     `outputs` are the files that variants have as standard output, which they do not open
     themselves.
@@ -86,7 +86,7 @@ def _what(shared: tuple[SharedFile, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedFiles:
-    """What a traced execution ran, as a race is held against it.
+    """Files that a traced execution ran, to hold a race against.
 
     `identities` by path; files of a copy by the path that they were copied from. `exact` has
     device and inode of what was mapped. What the execution made itself (`made`) may be another file
@@ -104,13 +104,13 @@ class ExpectedFiles:
 
     @property
     def own_folders(self) -> tuple[str, ...]:
-        """Where the variant's own files lie."""
+        """Folders of the variant's own files."""
         return () if self.copied is None else self.copied.folders
 
 
 @dataclass(frozen=True, slots=True)
 class FileMismatch:
-    """What was not as it was looked at, as texts.
+    """Files that were not as they were looked at, as texts.
 
     `others` and `changed` are other files than those that were looked at. `unseen` ran besides.
     `own` says whether any of the variant's own files was still seen when what is unseen was: a
@@ -156,7 +156,7 @@ def summarize(problems: Sequence[str]) -> str:
 
 
 def _place(file: RaceMapping, looked: ExpectedFiles) -> str:
-    """Where the file can be read; empty where nowhere, or not any more."""
+    """Path at which the file can be read; empty where there is none any more."""
     if file.deleted or file.other_root:
         return ""
     if in_own_scratch(file.path):
@@ -185,13 +185,13 @@ def _instead(path: str, looked: ExpectedFiles) -> str:
 
 
 def loader_name(path: str) -> str:
-    """By which a loader asks for a file: its soname, else its own name."""
+    """Name by which a loader asks for a file: its soname, else its own name."""
     dynamic = read_dynamic(Path(path))
     return (dynamic.soname if dynamic is not None else "") or Path(path).name
 
 
 def _names(path: str) -> frozenset[str]:
-    """By which a loader may have been asked for a file: its own name, and its soname."""
+    """Names by which a loader may have asked for a file: its own, and its soname."""
     dynamic = read_dynamic(Path(path))
     soname = "" if dynamic is None else dynamic.soname
     return frozenset((Path(path).name, soname)) - {""}

@@ -41,7 +41,7 @@ _DELETED = "files that ran were gone, or others, afterwards"
 
 @dataclass(frozen=True, slots=True)
 class TraceOptions:
-    """How to trace a variant: the race's ports, how fast its CPU clocks seem to run, how long.
+    """Options of a trace: the race's ports, how fast its CPU clocks seem to run, how long.
 
     The deadline is that of a batch program, or of a server's load, if that has none that is nearer.
     Where `sample_us` is not 0, running tasks are looked at so often.
@@ -87,7 +87,7 @@ class Identities:
 
 
 def in_own_scratch(path: str) -> bool:
-    """Whether a file lies in the folder that the meter makes for a run, and removes."""
+    """True if a file lies in the folder that the meter makes for a run, and removes."""
     return _OWN_SCRATCH.search(path) is not None
 
 
@@ -190,7 +190,7 @@ class MeterTracer:
 
 
 def _seen_outside(followed: Followed, root: str) -> Followed:
-    """What was seen by a follower in a root directory, with paths of this machine."""
+    """Observations of a follower in a root directory, with paths of this machine."""
     if not root:
         return followed
     known = RootDirectory("", Path(root), "")
@@ -218,7 +218,7 @@ def _seen_outside(followed: Followed, root: str) -> Followed:
 
 
 def original_of(path: str, copied: VariantFiles | None) -> str | None:
-    """Of a file in the meter's copy, which is gone by now: what it was copied from."""
+    """Path of a file in the meter's copy, which is gone by now: what it was copied from."""
     inside = _COPY.search(path)
     if inside is None or copied is None:
         return None

@@ -174,7 +174,7 @@ class Cache:
         return Entry(kind, key, folder, meta.facts, meta.size_bytes, contents)
 
     def recheck(self, kind: str) -> bool:
-        """Whether all entries of a kind that are in use still hold what they held at first.
+        """True if all entries of a kind that are in use still hold what they held at first.
 
         Those that do not are gone from the cache, as if `get` had found it.
         """
@@ -190,7 +190,7 @@ class Cache:
             self._quarantine.take(folder, what)
 
     def replaced(self) -> tuple[str, ...]:
-        """What was moved out of use since this was asked last, in sentences."""
+        """Entries moved out of use since this was asked last, in sentences."""
         return self._quarantine.said()
 
     @overload
@@ -341,7 +341,7 @@ class Cache:
     def _is_sealed(
         self, folder: Path, expected: Contents | None = None, *, again: bool = False
     ) -> bool:
-        """Whether an entry holds what it should, looked at once unless `again`; else it is gone."""
+        """True if an entry holds what it should, looked at once unless `again`; else it is gone."""
         with self._lock:
             first = self._sealed.get(folder)
         if first is not None and expected not in (None, first):

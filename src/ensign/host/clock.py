@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where time comes from."""
+    """Source of time."""
 
     def monotonic_ns(self) -> int:
         """Nanoseconds since some fixed moment; never goes back."""

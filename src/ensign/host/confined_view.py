@@ -1,4 +1,4 @@
-"""What of this machine a confined process tree is shown: read-only, without what is private."""
+"""Parts of this machine for a confined process tree: read-only, without what is private."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _MOST_ENTRIES = 1000
 
 @dataclass(frozen=True, slots=True)
 class ConfinementRequest:
-    """What a process tree needs.
+    """Needs of a process tree.
 
     `path` is its PATH. Programs of private places are shown with the folders of their prefix:
     those on PATH and `programs`. `read` and `write` are shown at their places, `binds` elsewhere.
@@ -134,7 +134,7 @@ def _view_of_root(request: ConfinementRequest, root: Path) -> View:
 
 
 def is_someones_home(path: Path, home: str) -> bool:
-    """Whether it is a home folder, or a place where those or other private things are kept."""
+    """True if it is a home folder, or a place where those or other private things are kept."""
     kept = {*_PRIVATE, *_SCRATCH, home}
     around = any(Path(each).is_relative_to(path) for each in kept if each)
     return around or str(path.parent) == "/home"
@@ -315,7 +315,7 @@ class _Showing:
 
 
 def _beside(folder: Path, programs: list[str]) -> Iterator[Path]:
-    """What programs of a folder such as `X/bin` need of X: no other files, nothing hidden."""
+    """Parts of X that programs of a folder such as `X/bin` need: no other files, nothing hidden."""
     named = tuple(each for each in programs if len(each) > 1)
     for path in _entries(folder.parent):
         if path.name == "share":

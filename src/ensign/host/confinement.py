@@ -1,4 +1,4 @@
-"""What a confined process tree sees of the machine, and how bubblewrap is told. Pure.
+"""A confined process tree's view of the machine, as arguments of bubblewrap. Pure.
 
 `confined_view` finds out what to show; `confinement_probe` whether it works here.
 """
@@ -81,7 +81,7 @@ class View:
 
 
 def bubblewrap_argv(program: str, view: View) -> tuple[str, ...]:
-    """What goes before a command, for it to see that view alone."""
+    """Words before a command, for it to see that view alone."""
     return (
         program,
         *_root(view),
@@ -164,7 +164,7 @@ def _way_within(root: InnerRoot, target: str, made: list[str]) -> Iterable[str]:
 
 
 def _is_of_root(place: str, view: View) -> bool:
-    """Whether it is a folder of `/`, which is made anew anyway and read-only in the end."""
+    """True if it is a folder of `/`, which is made anew anyway and read-only in the end."""
     return place not in view.scratch and str(PurePosixPath(place).parent) == "/"
 
 
@@ -188,7 +188,7 @@ def _bind(bind: Bind, view: View, made: list[str]) -> Iterable[str]:
 
 
 def _is_shown(bind: Bind, view: View, made: list[str]) -> bool:
-    """Whether it is at its place already, and read-only."""
+    """True if it is at its place already, and read-only."""
     over = _covering(bind.target, made)
     if over is None:
         here = bind.source == bind.target and view.root == "/"

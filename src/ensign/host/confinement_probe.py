@@ -1,4 +1,4 @@
-"""Which confinement works here for programs that others wrote: bubblewrap with everything, or none.
+"""Confinement that works here for programs of others: bubblewrap with everything, or none.
 
 It is tried for real. Started by root, bubblewrap keeps all privileges, so they are dropped inside:
 the command runs as a user who owns nothing.
@@ -36,7 +36,7 @@ _SWITCHES = (
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """What confines here; `program` is bubblewrap, empty where there is none: see `reason`.
+    """Confinement here; `program` is bubblewrap, empty where there is none: see `reason`.
 
     `user` is who foreign code runs as where root started ensign, and `as_user` what goes before a
     command for that, or to take the keys of the session away. `root` says whether root did,
@@ -52,7 +52,7 @@ class Confinement:
 
     @property
     def works(self) -> bool:
-        """Whether there is any."""
+        """True if there is any."""
         return bool(self.program)
 
     @property
@@ -65,7 +65,7 @@ class Confinement:
         return f"confined by bubblewrap: own network and processes, files read-only{user}"
 
     def argv(self, request: ConfinementRequest, *, as_user: bool = True) -> tuple[str, ...]:
-        """What goes before a command; nothing where there is no confinement.
+        """Words before a command; none where there is no confinement.
 
         Without `as_user` a command of root's keeps its privileges inside.
         """
@@ -163,7 +163,7 @@ def _remedy() -> str:
 
 
 def _is_known(uid: int) -> bool:
-    """Whether this user namespace has that user."""
+    """True if this user namespace has that user."""
     try:
         lines = Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()
     except OSError:

@@ -56,7 +56,7 @@ class Descent:
 
     @property
     def depth(self) -> int:
-        """How many folders below the root."""
+        """Number of folders below the root."""
         return len(self._levels)
 
     def name(self, last: str = "") -> str:

@@ -55,7 +55,7 @@ class DiskWatch:
 
     @property
     def exceeded(self) -> bool:
-        """Whether more was written than the limit allows."""
+        """True if more was written than the limit allows."""
         return self._exceeded.is_set()
 
     @contextmanager
@@ -109,7 +109,7 @@ def _size_on_disk(file: Path) -> int:
 
 
 def _free_bytes(folders: Iterable[Path]) -> int:
-    """Of the file system on which folders lie; they lie on one."""
+    """Free space of the file system on which folders lie; they lie on one."""
     for folder in folders:
         with suppress(OSError):
             status = os.statvfs(folder)

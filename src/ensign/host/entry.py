@@ -117,7 +117,7 @@ class Quarantine:
             )
 
     def said(self) -> tuple[str, ...]:
-        """What was taken since this was asked last, in sentences."""
+        """Entries taken since this was asked last, in sentences."""
         with self._lock:
             said, self._said = tuple(self._said), []
         return said
@@ -153,7 +153,7 @@ class CacheChanged(CommandFailed):
 
 @dataclass(frozen=True, slots=True)
 class Meta(Generic[F]):
-    """What is recorded of an entry; see `Entry`."""
+    """Record of an entry; see `Entry`."""
 
     facts: F
     size_bytes: int
@@ -179,7 +179,7 @@ def finish(folder: Path, kind: str, key: str, facts: Facts) -> Contents:
 
 
 def read_meta(folder: Path, read: Callable[[Facts], F]) -> Meta[F] | None:
-    """What is recorded of an entry; None where that is damaged, or `read` raises ValueError."""
+    """Record of an entry; None where that is damaged, or `read` raises ValueError."""
     try:
         content = _content(folder)
         if content.pop("seal") != seal_of(content):

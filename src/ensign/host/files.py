@@ -92,7 +92,7 @@ def _unless_too_long(error: OSError) -> None:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is such a file; a word that is too long for a name is none."""
+    """True if there is such a file; a word that is too long for a name is none."""
     try:
         return path.is_file()
     except OSError:

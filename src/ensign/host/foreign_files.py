@@ -20,13 +20,13 @@ from ensign.host.tree_walk import TreeEntry, passed_over, walk
 
 @dataclass(frozen=True, slots=True)
 class UnprivilegedUser:
-    """Who runs foreign code where root started ensign."""
+    """User that runs foreign code where root started ensign."""
 
     uid: int
     gid: int
 
     def may(self, status: os.stat_result, bits: int) -> bool:
-        """Whether the permissions of a file or folder have all these bits (of 7) for it."""
+        """True if the permissions of a file or folder have all these bits (of 7) for it."""
         mode = stat.S_IMODE(status.st_mode)
         if status.st_uid == self.uid:
             mode >>= 6
@@ -78,7 +78,7 @@ def open_up(folders: Iterable[Path]) -> None:
 
 
 def _open_up(folder: TreeEntry) -> None:
-    """By a descriptor: somebody may put a link in its place meanwhile, to a folder of ours."""
+    """Opens a folder by a descriptor: somebody may replace it by a link to one of ours."""
     with suppress(OSError):
         here = os.open(folder.base, os.O_PATH | _NO_LINK, dir_fd=folder.place.descriptor)
         try:

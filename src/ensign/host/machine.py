@@ -1,4 +1,4 @@
-"""What this machine is: read from `/proc`, `/sys` and `/etc` under a root folder."""
+"""Description of this machine: read from `/proc`, `/sys` and `/etc` under a root folder."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def busy_processes(
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """What it has; `identity` differs where code made for "this processor" might.
+    """Features; `identity` differs where code made for "this processor" might.
 
     `registers` are those of `cpuid` that show features, as the meter names them.
     """
@@ -137,7 +137,7 @@ class Processor:
         return self.sets.names
 
     def lacks(self, target: str) -> tuple[str, ...]:
-        """Which of the features of a target are missing here; none for other names."""
+        """Features of a target that are missing here; none for other names."""
         return tuple(sorted(self.sets.lacking(LEVELS.get(target, frozenset()))))
 
 
@@ -150,7 +150,7 @@ def read_cpuinfo(root: Path = Path("/")) -> str:
 
 
 def flags_of_all(cpuinfo: str) -> frozenset[str]:
-    """What every processor in the text of /proc/cpuinfo has; empty where it is no such text."""
+    """Features of every processor in the text of /proc/cpuinfo; empty where it is no such text."""
     fields = (_pair(line) for line in cpuinfo.splitlines() if ":" in line)
     each = [frozenset(value.split()) for name, value in fields if name == "flags"]
     return frozenset.intersection(*each) if each else frozenset()

@@ -1,4 +1,4 @@
-"""What a reading of the machine says about measurements on it. Pure."""
+"""Findings of a reading of the machine on measurements on it. Pure."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def machine_facts(machine: Machine, *, steal: float | None = None) -> MachineFac
 
 
 def machine_findings(machine: Machine) -> tuple[Finding, ...]:
-    """What about the machine's state makes measurements worse, and what mends it."""
+    """Findings on the machine's state that make measurements worse, with remedies."""
     return (*_of_processor(machine), *_of_system(machine), *_of_memory(machine))
 
 

@@ -1,4 +1,4 @@
-"""What the system refuses whoever asks: no space, no memory, no more files or processes.
+"""Refusals of the system whoever asks: no space, memory, files or processes left.
 
 Any call may meet it, so it is told in one place, in words that say what to do. What is not here
 (a file that is missing, say) whoever made the call has to expect.
@@ -30,7 +30,7 @@ _NO_THREAD = "can't start new thread"
 
 
 def refusal(error: BaseException) -> str | None:
-    """What the system refused, and what to do; None where the error is something else."""
+    """Refusal of the system, and its remedy; None where the error is something else."""
     if isinstance(error, MemoryError):
         return f"no memory left: {_ADVICE[errno.ENOMEM]}"
     if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
@@ -43,7 +43,7 @@ def refusal(error: BaseException) -> str | None:
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Whether it says nothing of the file, but that the system lacks something or a disk fails."""
+    """True if it says nothing of the file, but that the system lacks something or a disk fails."""
     return isinstance(error, OSError) and error.errno in _SHORTAGES
 
 

@@ -62,7 +62,7 @@ class ProcessRequest:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a command ended: `exit` or `signal` is set, neither if it never ran.
+    """Outcome of a command: `exit` or `signal` is set, neither if it never ran.
 
     Times count the whole process tree; `wall_ns` is from start to end. `tail` holds the last
     bytes of the log, or of standard output and error where there was no log. `left_running` names
@@ -84,11 +84,11 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether it ended by itself with status 0."""
+        """True if it ended by itself with status 0."""
         return self.reason == "exited" and self.exit == 0
 
     def describe(self) -> str:
-        """How it ended, in a few words: `ended with status 2`."""
+        """Outcome in a few words: `ended with status 2`."""
         if self.reason != "exited":
             return _ENDS[self.reason]
         if self.signal is not None:

@@ -26,7 +26,7 @@ _LOOK_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """How long a command may take, and how much of what it prints is kept."""
+    """Limits of a command: its time, and how much of its output is kept."""
 
     deadline_s: float
     most_bytes: int
@@ -34,7 +34,7 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True)
 class BoundedAnswer:
-    """What a command printed, errors with it, and its status (None: it did not end by itself).
+    """Output of a command, errors with it, and its status (None: it did not end by itself).
 
     `problem` says why it could not be run, or was ended; what it printed until then is there.
     """
@@ -46,17 +46,17 @@ class BoundedAnswer:
 
     @property
     def was_ended(self) -> bool:
-        """Whether it began, and had to be ended."""
+        """True if it began, and had to be ended."""
         return bool(self.problem) and self.began
 
     @property
     def ok(self) -> bool:
-        """Whether it ended by itself, and well."""
+        """True if it ended by itself, and well."""
         return self.status == 0 and not self.problem
 
     @property
     def text(self) -> str:
-        """What it printed."""
+        """Output as text."""
         return self.output.decode(errors="replace")
 
 
@@ -154,7 +154,7 @@ _APT_LISTS = Path("/var/lib/apt/lists")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How a short command ended: whether it succeeded, and its first line that is not empty."""
+    """Outcome of a short command: whether it succeeded, and its first line that is not empty."""
 
     success: bool
     line: str
@@ -237,7 +237,7 @@ class LocalPrograms:
 
 
 def names_in(folder: str) -> tuple[str, ...]:
-    """What is in a folder of a search path; nothing where there is none that may be read."""
+    """Content of a folder of a search path; nothing where there is none that may be read."""
     try:
         return tuple(os.listdir(folder)) if folder else ()  # noqa: PTH208  # names are wanted
     except (FileNotFoundError, NotADirectoryError, PermissionError):

@@ -37,7 +37,7 @@ _START = 19  # among the fields behind the name in /proc/PID/stat
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds the lock: `since` is a local time for people.
+    """Holder of the lock: `since` is a local time for people.
 
     `pid` is 0 where it did not say, or is in another PID namespace (`elsewhere`).
     """
@@ -56,7 +56,7 @@ class Holder:
 
 
 def own_words() -> str:
-    """What this process says of itself in the file."""
+    """Entry of this process in the file."""
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:_MOST_CHARACTERS]
     pid = os.getpid()
     said = {
@@ -101,7 +101,7 @@ def read_holder(descriptor: int) -> Holder:
 
 
 def is_above(holder: Holder) -> bool:
-    """Whether it is this process, or one that it was started by."""
+    """True if it is this process, or one that it was started by."""
     found, pid = {os.getpid()}, os.getppid()
     while pid >= 1 and pid not in found:
         found.add(pid)

@@ -48,7 +48,7 @@ _LONGEST_INTEGER = 20
 
 
 def read_json(text: str | bytes) -> Any:
-    """What a JSON text says.
+    """Value of a JSON text.
 
     ValueError where it is none, nests too deeply, or has numbers that no file of ensign has: those
     beyond 64 bits, and decimals that are infinite.

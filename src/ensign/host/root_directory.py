@@ -33,7 +33,7 @@ class RootDirectory:
     sha256: str
 
     def place(self, path: str) -> Path | None:
-        """Where a file or folder of it is on this machine, links followed; None without one.
+        """Path on this machine of a file or folder of it, links followed; None without one.
 
         A link that leads up from its root stays there, as the kernel has it.
         """
@@ -80,7 +80,7 @@ class RootDirectory:
         return next((each for each in found if self._is_program(each)), "")
 
     def names_in(self, folder: str) -> tuple[str, ...]:
-        """What is in a folder of it; nothing where there is none."""
+        """Content of a folder of it; nothing where there is none."""
         place = self.place(folder)
         try:
             return () if place is None else tuple(sorted(os.listdir(place)))  # noqa: PTH208
@@ -141,7 +141,7 @@ def inner_root(root: Path, view: View, begun: Iterable[str], meter: Path) -> Inn
 
 
 def lies_in(root: Path, path: str) -> bool:
-    """Whether a path is, within a root directory, one of its own, and not this machine's."""
+    """True if a path is, within a root directory, one of its own, and not this machine's."""
     parts = PurePosixPath(path).parts
     if len(parts) < 2 or parts[1] in _PRIVATE:  # noqa: PLR2004
         return len(parts) < 2  # noqa: PLR2004
@@ -151,7 +151,7 @@ def lies_in(root: Path, path: str) -> bool:
 
 
 def _parts(root: Path) -> tuple[tuple[str, ...], tuple[Link, ...], tuple[str, ...]]:
-    """Of a root directory what is shown, its links, and its places for scratch."""
+    """Parts of a root directory that are shown, its links, and its places for scratch."""
     entries: list[str] = []
     links: list[Link] = []
     for path in sorted(root.iterdir()):
@@ -166,5 +166,5 @@ def _parts(root: Path) -> tuple[tuple[str, ...], tuple[Link, ...], tuple[str, ..
 
 
 def can_be_entered(root: Path) -> bool:
-    """Whether it looks like a root directory: it has programs."""
+    """True if it looks like a root directory: it has programs."""
     return any((root / each).is_dir() for each in ("usr/bin", "bin"))

@@ -1,4 +1,4 @@
-"""Which programs a command that only looks may run: installed ones, none of the study's own."""
+"""Programs that a command which only looks may run: installed ones, none of the study's."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def not_tried(name: str, path: str, folders: Sequence[Path] = ()) -> str:
 
 
 def is_installed(program: Path, path: str, folders: Sequence[Path] = ()) -> bool:
-    """Whether a program is of this machine: a system's, or one that the search path leads to."""
+    """True if a program is of this machine: a system's, or one that the search path leads to."""
     real = Path(os.path.realpath(program))
     known = {os.path.realpath(each) for each in apart_from(path, folders).split(os.pathsep) if each}
     if not (any(map(real.is_relative_to, _SYSTEM)) or str(real.parent) in known):
@@ -74,6 +74,6 @@ def _places(folders: Sequence[Path]) -> list[Path]:
 
 
 def _lies_in(path: Path, place: Path) -> bool:
-    """By its name or by where its links lead."""
+    """True if it lies in a place, by its name or by where its links lead."""
     as_named = Path(os.path.normpath(path)).is_relative_to(place)
     return as_named or Path(os.path.realpath(path)).is_relative_to(place)

@@ -17,7 +17,7 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Who signed: the fingerprint of the key, and by whom it is in the list of signers, if asked.
+    """Signer: the fingerprint of the key, and its name in the list of signers, if asked.
 
     `trusted` is None where no list was given.
     """
@@ -45,7 +45,7 @@ def sign(data: bytes, key: Path) -> bytes:
 
 
 def signer_of(data: bytes, signature: bytes, signers: Path | None = None) -> Signer:
-    """Who signed a text. BadSignatureError where it was changed since, or the signature was.
+    """Signer of a text. BadSignatureError where it was changed since, or the signature was.
 
     `signers` has whom to trust, as `allowed_signers` of ssh-keygen. InputError where that is no
     file, or ssh-keygen is missing.

@@ -1,4 +1,4 @@
-"""What the system's refusal to write, or to give a descriptor or memory, means for the user."""
+"""Messages for the system's refusals to write, or to give a descriptor or memory."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def temporary_folder(purpose: str) -> Iterator[Path]:
 
 
 def temporary_base() -> Path:
-    """Where temporary files of everybody go. InputError where `TMPDIR` is no folder."""
+    """Folder of everybody's temporary files. InputError where `TMPDIR` is no folder."""
     base = Path(os.environ.get("TMPDIR") or "/tmp").absolute()  # noqa: S108  # safely, see above
     if not base.is_dir():
         raise InputError(f"TMPDIR: {base} is no folder; name another one, or leave it out")
@@ -145,7 +145,7 @@ def _lock(folder: Path, *, anybodys: bool = False) -> int | None:
 
 
 def _remove_unlocked(parent: Path, besides: Path) -> None:
-    """What killed processes of this user left. In a shared folder nothing is looked for."""
+    """Removes what killed processes of this user left; in a shared folder nothing is looked for."""
     if parent.name != f"ensign-{os.geteuid()}":
         return
     for left in parent.iterdir():

@@ -1,4 +1,4 @@
-"""Which CPUs there are, which share a core, and which of them should do what."""
+"""The CPUs, which share a core, and which of them should do what."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _SPARSE = 100  # a file of holes says that it is so many times as large as what 
 
 @dataclass(frozen=True, slots=True)
 class TreeLimits:
-    """What a tree may hold at most; hashing or copying more of it would have no end."""
+    """Limits of a tree; hashing or copying more of it would have no end."""
 
     entries: int = 5_000_000
     size_bytes: int = 64 << 30

@@ -40,7 +40,7 @@ class TreeEntry:
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder, which a link to one is not."""
+        """True if it is a folder, which a link to one is not."""
         return stat.S_ISDIR(self.status.st_mode)
 
     def open(self) -> int:
@@ -55,7 +55,7 @@ class TreeEntry:
         return descriptor
 
     def target(self) -> str:
-        """Where a link points to."""
+        """Target of a link."""
         try:
             return os.readlink(self.base, dir_fd=self.place.descriptor)
         except OSError as error:

@@ -93,7 +93,7 @@ def find_meter() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """How a run is started: words in front of the meter, its request, and its environment.
+    """Start of a run: words in front of the meter, its request, and its environment.
 
     None is the environment of ensign.
     """
@@ -212,7 +212,7 @@ class LocalMeter:
             raise ended_early(status)
 
     def _lines(self, process: subprocess.Popen[bytes]) -> Iterator[bytes]:
-        """What it says, until it and all that it started have ended.
+        """Lines of the meter, until it and all that it started have ended.
 
         What outlives it for long is ended: a sandbox whose maker was killed while it made it waits
         for ever.

@@ -36,7 +36,7 @@ class FollowedFile(_Part):
 
 
 class FollowedProgram(_Part):
-    """What was asked for, and what the kernel executed: a script's interpreter."""
+    """Program that was asked for, and what the kernel executed: a script's interpreter."""
 
     path: str
     executable: str
@@ -92,11 +92,11 @@ class Followed(_Part):
 
     @property
     def saw_anything(self) -> bool:
-        """Whether the program was followed at all."""
+        """True if the program was followed at all."""
         return not {"not-allowed", "architecture"}.intersection(self.not_judged)
 
     def gaps(self) -> Sequence[str]:
-        """What was not seen, for people."""
+        """Gaps in what was seen, for people."""
         said = [GAPS.get(code, code) for code in self.not_judged]
         return said if self.complete else [*said, UNFINISHED]
 

@@ -51,7 +51,7 @@ def read_abilities(executable: Path) -> MeterAbilities:
 
 
 def said_by(executable: Path, verb: str) -> str:
-    """What the meter says of this machine. InternalError where it does not answer.
+    """The meter's facts of this machine. InternalError where it does not answer.
 
     CommandFailed where it is killed or does not end, OSError where the system refuses to start it.
     """
@@ -171,7 +171,7 @@ def disassembled(
 
 
 class CompileUnit(NamedTuple):
-    """What a compile unit says of itself; empty where it says nothing.
+    """A compile unit's facts of itself; empty where it says nothing.
 
     `split`: the rest of it is in a file of its own (`-gsplit-dwarf`), and so is the producer.
     """

@@ -76,6 +76,6 @@ class _Checked(BaseModel):
 def check_races(
     executable: Path, requests: Sequence[RaceRequest]
 ) -> tuple[tuple[RequestProblem, ...], ...]:
-    """What is wrong with each race; nothing is started. InternalError without an answer."""
+    """Problems of each race; nothing is started. InternalError without an answer."""
     asked = [{"verb": "race", "request": race_json(each)} for each in requests]
     return tuple(answer.problems for answer in ask(executable, "check", asked, _Checked))

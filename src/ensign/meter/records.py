@@ -51,7 +51,7 @@ _NO_NUMBER = "nothing that it printed is a number above 0"
 
 @dataclass(frozen=True, slots=True)
 class AskedScores:
-    """What a variant is asked for; the race is nothing without one that is `required`."""
+    """Requirements on a variant; the race is nothing without one that is `required`."""
 
     score: Score | None = None
     named: tuple[NamedPattern, ...] = ()
@@ -60,12 +60,12 @@ class AskedScores:
 
     @property
     def unit(self) -> str:
-        """Of the one score."""
+        """Unit of the one score."""
         return "" if self.score is None else self.score.unit
 
     @property
     def better(self) -> Better:
-        """Which one score is the better one."""
+        """Direction in which the one score gets better."""
         return Better.HIGHER if self.score is None else self.score.better
 
     def named_scores(
@@ -107,7 +107,7 @@ NOTHING_ASKED = AskedScores()
 
 
 def asked_scores(request: RaceRequest) -> dict[str, AskedScores]:
-    """What each variant of a race is asked for."""
+    """Requirements on each variant of a race."""
     return {
         each.name: AskedScores(each.score, each.scores, each.report, each.required)
         for each in request.variants
@@ -148,7 +148,7 @@ class _Line(BaseModel):
 
 
 class StartLine(_Line):
-    """How the variants take turns, and what stops them."""
+    """Mode of the variants, and what stops them."""
 
     freezer: str
     mode: Mode
@@ -174,7 +174,7 @@ class NamedScoreLine(_Line):
 
 
 class VariantLine(_Line):
-    """What a variant used in one execution."""
+    """Resources that a variant used in one execution."""
 
     variant: str
     wall_ns: int
@@ -211,7 +211,7 @@ class ExecutionLine(_Line):
 
 
 class OutcomeLine(_Line):
-    """How one process ended and what it used."""
+    """Outcome of one process, and its resources."""
 
     role: str
     variant: str | None = None
@@ -231,7 +231,7 @@ class OutcomeLine(_Line):
 
 
 class FailureLine(_Line):
-    """What ended a variant, while the race goes on without it."""
+    """Failure of a variant, while the race goes on without it."""
 
     variant: str
     code: str
@@ -256,7 +256,7 @@ class WarningLine(DoubtLine):
 
 @dataclass(frozen=True, slots=True)
 class ExecEnd:
-    """How a command that was run alone ended; `left_running` names what it left behind."""
+    """Outcome of a command that was run alone; `left_running` names what it left behind."""
 
     outcome: OutcomeLine | None
     error: DoubtLine | None
@@ -265,7 +265,7 @@ class ExecEnd:
 
 @dataclass(frozen=True, slots=True)
 class TrialPlace:
-    """Where the trials of a request belong; rounds count up from `first_round`.
+    """Place of the trials of a request; rounds count up from `first_round`.
 
     `names` are what the user calls the variants, where that differs; `asked` are the scores that a
     variant is asked for.

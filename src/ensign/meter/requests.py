@@ -1,4 +1,4 @@
-"""What `ensign-meter` is asked to do; the written form is in docs/reference/meter-protocol.md."""
+"""Requests to `ensign-meter`; the written form is in docs/reference/meter-protocol.md."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ensign.model.trials import Mode, NamedScore, Score
 
 
 class Sink(StrEnum):
-    """Where standard output goes that has no file.
+    """Sink of standard output that has no file.
 
     Into a pipe that is drained, to /dev/null (which programs can tell from others), or where
     ensign's own goes.
@@ -52,7 +52,7 @@ class ProcessSpec:
 
 @dataclass(frozen=True, slots=True)
 class Containment:
-    """What holds for all processes of a run.
+    """Settings for all processes of a run.
 
     They run as `user` (its number and its group's), without any privilege; None is as ensign.
     Each variant may write `tmp_bytes` below its `{tmp}`; None does not limit it. With `marks` they
@@ -81,7 +81,7 @@ class ExecRequest:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """When a server counts as ready: it listens on its port, or `output` was printed."""
+    """Sign that a server is ready: it listens on its port, or `output` was printed."""
 
     output: str | None
     deadline_ns: int
@@ -102,7 +102,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class DriveLoad:
-    """What the meter's own load generator sends, how often, and with which seed.
+    """Requests of the meter's own load generator, how often, and with which seed.
 
     `at_once` of the connections send in one slice, by turns; None: all of them. What is not done
     after `deadline_ns` hangs; None: after an hour, or ten seconds without a reply.
@@ -118,7 +118,7 @@ class DriveLoad:
 
 @dataclass(frozen=True, slots=True)
 class NamedPattern:
-    """Where one of several scores stands; its pattern may say names itself, by a group `name`."""
+    """Pattern of one of several scores; it may say names itself, by a group `name`."""
 
     name: str
     score: Score

@@ -1,4 +1,4 @@
-"""What came of each build, and of its check."""
+"""Outcomes of each build, and of its check."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class BuiltFile:
 
     @property
     def loaded(self) -> bool:
-        """Whether a loader may map it."""
+        """True if a loader may map it."""
         return self.kind in LOADED
 
     @property
     def names(self) -> frozenset[str]:
-        """By which a loader may be asked for it."""
+        """Names by which a loader may ask for it."""
         return frozenset((self.path.rpartition("/")[2], self.soname)) - {""}
 
 
@@ -78,7 +78,7 @@ class MadeLibrary:
 
     @property
     def names(self) -> frozenset[str]:
-        """By which a loader may be asked for it."""
+        """Names by which a loader may ask for it."""
         return frozenset((self.path.rpartition("/")[2], self.soname)) - {""}
 
 
@@ -92,7 +92,7 @@ def identity(files: Sequence[BuiltFile], program_sha256: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ProfileCoverage:
-    """Of a program's `functions` so many were `profiled`, for the compiler (PGO) or for BOLT.
+    """Coverage of a profile: of a program's `functions` so many were `profiled` (PGO, BOLT).
 
     None where that is not known: not every compiler says it.
     """
@@ -112,7 +112,7 @@ class ProfileCoverage:
 
 
 class BuildStatus(StrEnum):
-    """What came of a build: see `BuildFacts.status`."""
+    """Outcome of a build: see `BuildFacts.status`."""
 
     BUILT = "built"
     CACHED = "cached"
@@ -123,7 +123,7 @@ class BuildStatus(StrEnum):
 
 
 class CheckStatus(StrEnum):
-    """What came of the check of a build."""
+    """Outcome of the check of a build."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -132,7 +132,7 @@ class CheckStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BuildError:
-    """What a tool said when a build failed: a line of a file (0 and empty where it names none).
+    """A tool's message when a build failed: a line of a file (0 and empty where it names none).
 
     `file` is relative to the source folder where it lies in that; `way_out` says what helps.
     """
@@ -207,12 +207,12 @@ class BuildFacts:
 
     @property
     def why_and_log(self) -> str:
-        """What failed it, and where its log is."""
+        """The cause of the failure, and the place of its log."""
         return f"{self.why_failed}; log: {self.log_path}" if self.log_path else self.why_failed
 
     @property
     def failure(self) -> str:
-        """What failed it, where its log is, and what helps."""
+        """The cause of the failure, the place of its log, and the way out."""
         way_out = "" if self.error is None else self.error.way_out
         return f"{self.why_and_log}; {way_out}" if way_out else self.why_and_log
 
@@ -228,7 +228,7 @@ class BuildFacts:
 
     @property
     def bad(self) -> bool:
-        """Whether it was tried, and there is no build of it that may be used."""
+        """True if it was tried, and there is no build of it that may be used."""
         return self.status in (BuildStatus.FAILED, BuildStatus.NOT_AS_ASKED)
 
     @property

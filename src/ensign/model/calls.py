@@ -48,18 +48,18 @@ class LinkWord:
 
     @property
     def is_object(self) -> bool:
-        """Whether it is an object file by its name."""
+        """True if it is an object file by its name."""
         return is_object(self.text)
 
     @property
     def is_library(self) -> bool:
-        """Whether it stands for an archive or a shared library."""
+        """True if it stands for an archive or a shared library."""
         return self.text.startswith("-l") or self.text.endswith(".a") or is_shared(self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """What a compiler's or a linker's command line says, as the recorder reads it.
+    """Content of a compiler's or a linker's command line, as the recorder reads it.
 
     Places count words from 0, without the program's name. `output` is what the last `-o` names,
     `files` are places of words that are neither options nor values of options, `output_words` of
@@ -122,30 +122,30 @@ class Call:
 
     @property
     def is_compiler(self) -> bool:
-        """Whether it is one of a compiler driver, for C or C++."""
+        """True if it is one of a compiler driver, for C or C++."""
         return self.tool in ("cc", "cxx")
 
     @property
     def is_rust(self) -> bool:
-        """Whether it is one of rustc, which compiles a crate and may link it."""
+        """True if it is one of rustc, which compiles a crate and may link it."""
         return self.tool == "rustc"
 
     @property
     def has_linked(self) -> bool:
-        """Whether it is a compiler driver's, and linked successfully."""
+        """True if it is a compiler driver's, and linked successfully."""
         return self.is_compiler and self.exit == 0 and self.line.links
 
     def words_without_output(self) -> tuple[str, ...]:
-        """What was run, without the program's name and without the words that name the output."""
+        """Words that were run, without the program's name and those that name the output."""
         left_out = self.line.output_words
         return tuple(word for at, word in enumerate(self.ran[1:]) if at not in left_out)
 
 
 def is_shared(name: str) -> bool:
-    """Whether a file name is that of a shared library."""
+    """True if a file name is that of a shared library."""
     return _SHARED.search(name) is not None
 
 
 def is_object(name: str) -> bool:
-    """Whether a file name is that of an object."""
+    """True if a file name is that of an object."""
     return name.endswith(_OBJECTS)

@@ -1,4 +1,4 @@
-"""What `ensign doctor` found: what the machine offers and lacks, and what mends each lack."""
+"""Findings of `ensign doctor`: what the machine offers and lacks, and what mends each lack."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactCheckup:
-    """What `ensign doctor PATH` found in a binary or in a folder where something was built.
+    """Findings of `ensign doctor PATH` in a binary, or in a folder where something was built.
 
     `sources` names what else was evidence: maps, recorded calls, a dry run of a Makefile;
     `unasked` says what else could be asked, empty where nothing could. `facts` and `advice` are of

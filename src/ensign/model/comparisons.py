@@ -12,7 +12,7 @@ _MUCH_LESS = 0.5
 
 
 class Direction(StrEnum):
-    """Which way the whole interval lies."""
+    """Direction in which the whole interval lies."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -20,7 +20,7 @@ class Direction(StrEnum):
 
 
 class Size(StrEnum):
-    """Where the whole interval lies with respect to the margin."""
+    """Position of the whole interval with respect to the margin."""
 
     WITHIN = "within"
     BEYOND = "beyond"
@@ -29,7 +29,7 @@ class Size(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TimeShares:
-    """Where the running wall time of a variant went, as shares of it; `system` is of its CPU time.
+    """Shares of the running wall time of a variant; `system` is of its CPU time.
 
     `cpu` and `load` (of the load generator) exceed 1 where several CPUs were busy. `taken` is the
     share in which the variant wanted a CPU and others had it; None where that was not read.
@@ -86,7 +86,7 @@ class Comparison:
     beside: OtherMetric | None = None
 
     def says_much_less(self, than: Comparison) -> bool:
-        """Whether its effect is less than half of the other's, in logarithms."""
+        """True if its effect is less than half of the other's, in logarithms."""
         return abs(math.log(self.ratio)) < _MUCH_LESS * abs(math.log(than.ratio))
 
     def without_claim(self, reason: str) -> Comparison:

@@ -1,4 +1,4 @@
-"""What the meter's own load generator sends to a server of the Redis protocol. Pure.
+"""Requests of the meter's own load generator to a server of the Redis protocol. Pure.
 
 The written form is the same in a study file and in the meter's requests, which always say
 `operations` and `seed`. Placeholders inside arguments: `{key}` (one key for each), `{data}` (what
@@ -34,7 +34,7 @@ ReplyKind = Literal["status", "integer", "bulk", "array", "any", "nil"]
 
 
 class Keys(Section):
-    """Which keys a command draws; a key is `prefix` and its number, padded to `width` digits.
+    """Keys that a command draws; a key is `prefix` and its number, padded to `width` digits.
 
     `sequential`: every connection walks the whole range; `parallel`: each walks its own part of it;
     `gaussian` around `center` (default the middle) with `deviation` (default a sixth of the range);
@@ -56,12 +56,12 @@ class Keys(Section):
 
     @property
     def number(self) -> int:
-        """How many keys there are."""
+        """Number of keys."""
         return self.last - self.first + 1
 
 
 class Data(Section):
-    """What `{data}` is: of one size, of sizes between two, or of weighted sizes (bytes)."""
+    """Content of `{data}`: of one size, of sizes between two, or of weighted sizes (bytes)."""
 
     size: Size | None = Field(default=None, description="bytes")
     sizes: Pair | None = Field(default=None, description="least and most bytes, evenly")
@@ -130,7 +130,7 @@ class DriveCommand(Section):
 
 
 class Drive(Section):
-    """What is sent to a server by ensign's own load generator.
+    """Requests that ensign's own load generator sends to a server.
 
     Each connection sends `pipeline` requests and reads their replies before it sends more. With
     `rate_per_s` operations have intended times, and latency counts from these. Equal seeds give

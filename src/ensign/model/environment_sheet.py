@@ -36,7 +36,7 @@ _WHY: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentSheet:
-    """What is known of an environment: facts by their dotted names, as text."""
+    """Known facts about an environment by their dotted names, as text."""
 
     name: str
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -79,7 +79,7 @@ def registers_of(sheet: EnvironmentSheet) -> dict[str, int]:
 
 
 def sheet_differences(one: EnvironmentSheet, other: EnvironmentSheet) -> tuple[FactDifference, ...]:
-    """What differs, the most consequential first."""
+    """Differences, the most consequential first."""
     found = sorted(_differing(one.facts, other.facts))
     rows = [
         FactDifference(
@@ -97,7 +97,7 @@ def _differing(one: Mapping[str, str], other: Mapping[str, str]) -> Iterator[str
 
 
 def _rank(row: FactDifference) -> tuple[int, bool, str]:
-    """What one of them alone has may just not be installed in the other: that comes late."""
+    """Facts of one of them alone come late: the other may just not have them installed."""
     matches = (place for place, (pattern, _) in enumerate(_WHY) if re.match(pattern, row.fact))
     place = next(matches, len(_WHY))
     if re.match(_INSTALLED, row.fact) and not (row.one and row.other):
@@ -115,7 +115,7 @@ def _why(name: str, one: EnvironmentSheet, other: EnvironmentSheet) -> str:
 
 
 def differing_words(one: str, other: str) -> tuple[str, str]:
-    """Of two texts of many words those that the other does not have; short texts as they are."""
+    """Words of two long texts that the other does not have; short texts as they are."""
     words = (one.split(), other.split())
     if min(map(len, words)) < _MANY_WORDS:
         return one, other

@@ -35,7 +35,7 @@ class StudyError(InputError):
 
 
 class BudgetTooShort(InputError):
-    """What is asked for does not fit into the budget; about `needed_ns` would hold it."""
+    """A request that does not fit into the budget; about `needed_ns` would hold it."""
 
     def __init__(self, text: str, needed_ns: float) -> None:
         super().__init__(text)

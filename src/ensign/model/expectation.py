@@ -1,4 +1,4 @@
-"""What a study is going to do, before anything runs."""
+"""Forecast of a study, before anything runs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PlannedVariant:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What `ensign plan` shows. `work` is in its order: builds, relinks, checks, racing.
+    """Content of `ensign plan`. `work` is in its order: builds, relinks, checks, racing.
 
     `confirming` is how many finalists at most, and how many rounds of these, follow the `rounds`;
     None rounds are as many as the budget holds. `untried` are variants that nothing is known of,

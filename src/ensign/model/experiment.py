@@ -1,4 +1,4 @@
-"""What is measured, and the rule by which it is judged: fixed before the first round."""
+"""The measured quantity and the rule that judges it: fixed before the first round."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much a finding changes what may be concluded."""
+    """Degree to which a finding changes what may be concluded."""
 
     NOTE = "note"
     WARNING = "warning"
@@ -34,13 +34,13 @@ class Finding:
         return f"{self.subject}: {self.text}" if self.subject else self.text
 
     def is_a(self, *kinds: FindingKind) -> bool:
-        """Whether its code is that of one of these, whatever its severity."""
+        """True if its code is that of one of these, whatever its severity."""
         return any(self.code == kind.code for kind in kinds)
 
 
 @dataclass(frozen=True, slots=True)
 class FindingKind:
-    """What all findings of one code and severity have in common.
+    """Properties that all findings of one code and severity share.
 
     `meaning` and `remedy` are sentences for someone who has met one: what it tells, and what to do.
     A code that comes in several severities has a kind for each; `when` says when it is this one.

@@ -100,12 +100,12 @@ def names_of(said: str) -> tuple[str, ...]:
 
 
 def is_always_shown(name: str) -> bool:
-    """Whether every Linux shows it in /proc/cpuinfo where it is there."""
+    """True if every Linux shows it in /proc/cpuinfo where it is there."""
     return name in _CERTAIN
 
 
 def is_named(name: str) -> bool:
-    """Whether it is a name of the table."""
+    """True if it is a name of the table."""
     return name in _NAMED
 
 
@@ -121,7 +121,7 @@ def registers_needed(name: str) -> str:
 
 
 def sets_of(registers: Mapping[str, int]) -> frozenset[str]:
-    """What a processor has by registers of `cpuid` (`7.0.ebx`), as far as `xcr0` lets it."""
+    """Features of a processor by registers of `cpuid` (`7.0.ebx`), as far as `xcr0` permits."""
     shown, xcr0 = frozenset(_shown_by(registers)), registers.get("xcr0", 0)
     return frozenset(name for name in shown if _is_kept(registers_needed(name), shown, xcr0))
 
@@ -151,7 +151,7 @@ FIRST_LEVEL = "x86-64"
 
 @dataclass(frozen=True, slots=True)
 class InstructionSets:
-    """What code may use beyond what every x86-64 processor has.
+    """Instructions that code may use beyond what every x86-64 processor has.
 
     `unknown` are sets of instructions that a compiler names and that have no name here.
     """
@@ -170,7 +170,7 @@ class InstructionSets:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorSets:
-    """What a processor has, by names; of some it may not be known.
+    """Features of a processor, by names; some may not be known.
 
     `whole` where it was asked itself: it lacks what has a name and is not there. /proc/cpuinfo
     alone does not show all.

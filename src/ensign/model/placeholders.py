@@ -49,7 +49,7 @@ def fill_all(texts: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]
 
 
 def program_values(artifact: str) -> dict[str, str]:
-    """What the placeholders of a variant's program stand for; `artifact` is its path."""
+    """Values of the placeholders of a variant's program; `artifact` is its path."""
     return {"artifact": artifact, "artifact_dir": str(PurePosixPath(artifact).parent)}
 
 

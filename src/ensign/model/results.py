@@ -1,4 +1,4 @@
-"""What an experiment says, finished or interrupted: the input of every report."""
+"""The result of an experiment, finished or interrupted: the input of every report."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class LatencyComparison:
 
 @dataclass(frozen=True, slots=True)
 class VariantBands:
-    """How many workloads of a variant lie in each band of speedup, the worst band first.
+    """Number of workloads of a variant in each band of speedup, the worst band first.
 
     A workload's speedup is that of its mean over the rounds, or the least of any round.
     """
@@ -89,7 +89,7 @@ class SignificantWorkloads:
 
 @dataclass(frozen=True, slots=True)
 class LayoutSplit:
-    """What part of a variant's spread comes from layouts, and what from executions.
+    """Parts of a variant's spread: from layouts, and from executions.
 
     Standard deviations of log ratios (0.01 is about 1 %); `layout_high` is an upper bound at the
     study's level. `executions` counts those of all relinks together.
@@ -182,7 +182,7 @@ class LayoutFacts:
 
 @dataclass(frozen=True, slots=True)
 class MachineFacts:
-    """What this machine is: ordered pairs of name and value, for people and for comparison."""
+    """Description of this machine: ordered pairs of name and value, for people and comparison."""
 
     facts: tuple[tuple[str, str], ...]
 
@@ -267,13 +267,13 @@ class Result:
         return next((each for each in rows if each.variant == self.twin), None)
 
     def facts_of(self, variant: str) -> VariantFacts | None:
-        """What one variant used, where there is one workload alone."""
+        """Resources that one variant used, where there is one workload alone."""
         mine = [each for each in self.measured if each.variant == variant]
         return mine[0] if len(mine) == 1 else None
 
     @property
     def score_head(self) -> tuple[str, ...]:
-        """What the column of scores is called; nothing where no variant has one."""
+        """Name of the column of scores; nothing where no variant has one."""
         if all(each.score is None for each in self.measured):
             return ()
         return (f"score, {self.score_unit}" if self.score_unit else "score",)
@@ -356,7 +356,7 @@ class Stopped(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FailingRuns:
-    """How many of the executions of a command ended with this status, or by this signal (or 0)."""
+    """Share of a command's executions that ended with this status, or by this signal (or 0)."""
 
     exit: int
     signal: int

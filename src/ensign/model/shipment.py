@@ -1,4 +1,4 @@
-"""What ships a variant, and what was seen when it was built without ensign's help."""
+"""The change that ships a variant, and observations of a build by it without ensign's help."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ShippedFile:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedWith:
-    """What the same change does with another compiler; `compiler` is what that says of itself."""
+    """Effect of the same change with another compiler; `compiler` is its own name for itself."""
 
     name: str
     compiler: str

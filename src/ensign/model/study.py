@@ -27,7 +27,7 @@ _SECOND_NS = 10**9
 
 
 class Training(Section):
-    """What PGO and BOLT are trained on; it should differ from what is measured.
+    """Workloads that PGO and BOLT are trained on; they should differ from those measured.
 
     Each profile is collected by running every workload once, on servers that are asked to stop.
     """
@@ -44,7 +44,7 @@ class Training(Section):
 
 
 class Study(Section):
-    """Which builds of one program are compared, on which workloads, how surely."""
+    """Builds of one program that are compared, on which workloads, how surely."""
 
     name: Name = Field(description="names the results folder; small letters, digits and _.+-")
     title: str = Field(default="", description="the heading of reports")
@@ -93,12 +93,12 @@ class Study(Section):
 
     @property
     def finds_libraries(self) -> bool:
-        """Whether libraries of a build that its program is linked with are taken with it."""
+        """True if libraries of a build that its program is linked with are taken with it."""
         return self.build.system is not None or OWN_COMPILER in self.axes.compiler
 
     @property
     def takes_more_than_program(self) -> bool:
-        """Whether files that the program runs with are named, or libraries of the build found."""
+        """True if files that the program runs with are named, or libraries of the build found."""
         return bool(self.build.runtime_files) or self.finds_libraries
 
 
@@ -117,7 +117,7 @@ def study_schema() -> dict[str, object]:
 
 
 def longest_run_ns(study: Study, workload: Workload) -> int:
-    """How long one run of a workload may take: its deadline.
+    """The longest that one run of a workload may take: its deadline.
 
     Of a command, if the study gives none, it is no longer than could be raced within the budget.
     """

@@ -1,4 +1,4 @@
-"""What a study may vary: the axes, and rules that name values of them. Pure."""
+"""Axes of a study, and rules that name values of them. Pure."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ Combine = Literal["product", "one-at-a-time", "list"]
 
 
 class Axes(Section):
-    """What is varied. Every axis left out has its default alone.
+    """Axes of a study. Every axis left out has its default alone.
 
     `combine` says which points of the axes are variants: `product` takes all, `one-at-a-time` the
     baseline and every point that differs from it on one axis, `list` only what `include` adds.
@@ -223,7 +223,7 @@ class Layouts(Section):
 
     @property
     def relinks(self) -> int:
-        """How many each variant gets first, before anything shows how many are worth it."""
+        """Number of relinks that each variant gets first, before any are shown to be worth it."""
         return self.count or FIRST_RELINKS
 
 

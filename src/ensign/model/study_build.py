@@ -1,4 +1,4 @@
-"""How a study's program is built, checked and shipped. Pure."""
+"""Keys of a study for building, checking and shipping its program. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ensign.model.validation import Section
 
 
 class SandboxSection(Section):
-    """What builds, checks, training and races may reach of the machine.
+    """Parts of the machine that builds, checks, training and races may reach.
 
     They see it read-only, without home folders, `/tmp`, `/run`, network and other processes; what
     they need of that is named here. Paths are relative to the study's folder. An environment is
@@ -59,7 +59,7 @@ FlagsBy = Literal["variables", "environment", "recorder"]
 
 
 class Rewrite(Section):
-    """What the recorder changes in calls, for projects that do not listen to their variables.
+    """The recorder's changes of calls, for projects that do not listen to their variables.
 
     `{cflags}` and `{ldflags}` stand for the variant's flags. `compile` is added at the end of
     calls that compile, `link` of calls that link; `remove` drops flags that match a glob pattern.
@@ -71,7 +71,7 @@ class Rewrite(Section):
 
 
 class Build(Section):
-    """How a variant is built: by a build `system`, or by `commands` of the study's own.
+    """The build of a variant: by a build `system`, or by `commands` of the study's own.
 
     A `system` builds in the folder `ensign-build` of the source folder, so `artifact` begins with
     that: `ensign-build/src/program`. Make and debian/rules build where the project does; what
@@ -160,7 +160,7 @@ class Build(Section):
 
 
 class CheckSection(Section):
-    """What a variant must pass to be allowed to win.
+    """A test that a variant must pass to be allowed to win.
 
     `commands` run in a copy of the source folder that has the variant's program and the baseline's
     tools at their places (or, `in_build_tree`, in a copy of the tree in which the variant was
@@ -209,7 +209,7 @@ class Edit(Section):
 
 
 class Ship(Section):
-    """How a build that won becomes the project's own: a change of its files, and its plain build.
+    """Shipping of a build that won: a change of the project's files, and its plain build.
 
     `commands` are what the project's users type; they know the toolchain, but get no flags.
     """

@@ -39,7 +39,7 @@ class Environment(Section):
 
     @property
     def kind(self) -> str:
-        """Which of the three; the first that is named."""
+        """The first of the three keys that is named."""
         return next((each for each in _KINDS if getattr(self, each) is not None), "")
 
     def problems(self) -> Iterator[tuple[str, str]]:
@@ -58,7 +58,7 @@ class Environment(Section):
 
 
 def environment_of(compiler: str, usual: str) -> str:
-    """Where a compiler such as gcc-9@bullseye lives; `usual` where it does not say.
+    """Environment of a compiler such as gcc-9@bullseye; `usual` where it does not say.
 
     Empty for this machine.
     """

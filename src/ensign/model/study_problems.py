@@ -1,4 +1,4 @@
-"""What is wrong with a study file, in words for its author. Pure."""
+"""Problems of a study file, in words for its author. Pure."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def _tags(annotation: object) -> Iterator[str]:
 
 
 def uses(texts: Iterable[str], *names: str) -> bool:
-    """Whether a text has one of these placeholders."""
+    """True if a text has one of these placeholders."""
     return any(name in placeholders.names_in(text) for text in texts for name in names)
 
 

@@ -1,4 +1,4 @@
-"""How a study is raced. Pure."""
+"""Keys of a study for its race. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ensign.model.validation import Section
 
 
 class Cpus(Section):
-    """Which CPUs do what; sensible defaults come from the machine."""
+    """CPUs by their use; sensible defaults come from the machine."""
 
     server: CpuList | None = Field(default=None, description="of the program under test")
     load: CpuList | None = Field(default=None, description="of the load generators")
@@ -42,7 +42,7 @@ class Confirm(Section):
 
 
 class Race(Section):
-    """How it is measured. `budget` is for all racing: pilots, rounds, checks, confirmation.
+    """Keys for measuring. `budget` is for all racing: pilots, rounds, checks, confirmation.
 
     With `confirm` the rounds explore only; without numbers half of the time is to confirm.
     """
@@ -115,5 +115,5 @@ class Race(Section):
 
     @property
     def turns(self) -> Mode:
-        """How variants take turns, where nothing asks for another way."""
+        """Way in which variants take turns, where nothing asks for another."""
         return Mode(self.mode or Mode.INTERLEAVED)

@@ -1,4 +1,4 @@
-"""Where a study's program comes from. Pure."""
+"""Sources of a study's program. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VENDORED = "ensign-crates"
 
 
 class _Origin(Section):
-    """What all sources have."""
+    """Keys that all sources have."""
 
     apply: list[Annotated[str, Field(min_length=1)]] = Field(
         default_factory=list,

@@ -1,4 +1,4 @@
-"""Which tests of a published suite a study takes as its workloads. Pure."""
+"""Tests of a published suite that a study takes as its workloads. Pure."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class Listed:
 
     @property
     def is_expressible(self) -> bool:
-        """Whether it can be said as drives."""
+        """True if it can be said as drives."""
         return self.hindrance is None
 
     @property
     def is_runnable(self) -> bool:
-        """Whether the server's version has all that it needs."""
+        """True if the server's version has all that it needs."""
         return self.is_expressible and self.missing is None
 
 
 def totals(rows: Iterable[Listed]) -> tuple[int, int, int]:
-    """How many tests there are, are expressible, and are runnable."""
+    """Numbers of tests: all, expressible, and runnable."""
     every = list(rows)
     return (
         len(every),

@@ -1,4 +1,4 @@
-"""What a study's variants are run on. Pure.
+"""Workloads that a study's variants are run on. Pure.
 
 What a workload of each kind needs, and which processes it becomes, is in `ensign.workloads`.
 """
@@ -25,7 +25,7 @@ from ensign.model.validation import Section
 
 
 class Ready(Section):
-    """When a server is ready: it listens on its port, or it printed `output` (a pattern)."""
+    """Readiness of a server: it listens on its port, or it printed `output` (a pattern)."""
 
     output: str | None = Field(
         default=None, description="regular expression; without it the server's port is awaited"
@@ -56,7 +56,7 @@ _LATER_KEYS = (
 
 
 class ScoreSection(Section):
-    """What a program, or a load generator, says of its own speed; it is compared as the cost.
+    """Score that a program or a load generator prints of its own speed; compared as the cost.
 
     With a group `(?P<name>…)` in the pattern, beside `(?P<value>…)`, each name that it matches is
     a test.
@@ -192,12 +192,12 @@ class Workload(Section):
 
     @property
     def by_turns(self) -> bool:
-        """Whether whole executions take turns whatever the mode: it says what it achieved."""
+        """True if whole executions take turns whatever the mode: it says what it achieved."""
         return self.scored or isinstance(self.operations, str)
 
     @property
     def scored(self) -> bool:
-        """Whether what it says of its own speed is compared, whatever the metric."""
+        """True if what it says of its own speed is compared, whatever the metric."""
         return self.score is not None or bool(self.scores) or self.benchmarks is not None
 
     @property
@@ -207,7 +207,7 @@ class Workload(Section):
 
     @property
     def has_expectation(self) -> bool:
-        """Whether the study says what it prints."""
+        """True if the study says what it prints."""
         return self.expected is not None or self.expected_sha256 is not None
 
     @property
@@ -242,14 +242,14 @@ class Workload(Section):
 
     @property
     def sends_requests(self) -> bool:
-        """Whether a number of requests changes what is sent."""
+        """True if a number of requests changes what is sent."""
         argvs = [self.load or [], *self.preload_commands]
         asked = any("requests" in names_in(word) for argv in argvs for word in argv)
         return self.drive is not None or asked
 
     @property
     def identity(self) -> dict[str, object]:
-        """What a run depends on, as JSON; later keys are there where they say something."""
+        """Everything that a run depends on, as JSON; later keys only where they say something."""
         said: dict[str, object] = self.model_dump(mode="json")
         return {key: said[key] for key in said if key not in _LATER_KEYS or said[key]}
 
@@ -267,7 +267,7 @@ class Workload(Section):
 
     @property
     def shown(self) -> str:
-        """What is sent or run, as one would type it."""
+        """The command or the requests, as one would type them."""
         if self.drive is not None:
             return self.drive.shown
         return shown(self.load or self.command or ())

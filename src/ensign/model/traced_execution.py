@@ -1,4 +1,4 @@
-"""What one traced execution saw: the files that ran, the files that were written, and more."""
+"""Observations of one traced execution: files that ran, files that were written, and more."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RanFile:
 
     @property
     def names(self) -> frozenset[str]:
-        """By which a loader may have been asked for it."""
+        """Names by which a loader may have asked for it."""
         return frozenset((self.path.rpartition("/")[2], self.soname)) - {""}
 
 
@@ -53,7 +53,7 @@ class WhatRan:
 
 
 class Way(StrEnum):
-    """How an execution changed a file, or claimed it for itself."""
+    """The way in which an execution changed a file, or claimed it for itself."""
 
     OPENED = "opened"
     APPENDED = "appended"

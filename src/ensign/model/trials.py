@@ -1,4 +1,4 @@
-"""What a race left behind: one trial is one execution of one race with all its variants."""
+"""Records of a race: one trial is one execution of one race with all its variants."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHORTEST_SLICE_NS, LONGEST_SLICE_NS = 100_000, 60 * 10**9
 
 
 class Mode(StrEnum):
-    """How variants take turns: slices of programs or of ensign's own load, or whole executions."""
+    """Ways in which variants take turns: slices of programs or of ensign's load, or executions."""
 
     INTERLEAVED = "interleaved"
     DRIVEN = "driven"
@@ -25,7 +25,7 @@ class Mode(StrEnum):
 
 
 class Metric(StrEnum):
-    """Which cost is compared.
+    """The cost that is compared.
 
     CPU time of the variant (of the server, for servers), wall time, or what the program says of
     itself.
@@ -42,7 +42,7 @@ class Metric(StrEnum):
 
 
 class Better(StrEnum):
-    """Which of two scores is the better one."""
+    """Direction in which scores get better."""
 
     HIGHER = "higher"
     LOWER = "lower"
@@ -50,7 +50,7 @@ class Better(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What a program says of its own speed: the last match of the pattern's first group."""
+    """Score that a program prints of its own speed: the last match of the pattern's first group."""
 
     pattern: str
     unit: str = ""
@@ -58,7 +58,7 @@ class Score:
 
     @property
     def has_names(self) -> bool:
-        """Whether the pattern has a group `name`, too: each name that it matches is a score."""
+        """True if the pattern has a group `name`, too: each name that it matches is a score."""
         return "name" in re.compile(self.pattern).groupindex
 
 
@@ -78,7 +78,7 @@ class NamedScore:
 
 @dataclass(frozen=True, slots=True)
 class TaskActivity:
-    """What the tasks of a program did while it ran, by looks at their states; times in ns.
+    """States of a program's tasks while it ran, by looks at them; times in ns.
 
     A task that has no CPU because others have it could run all the same, so load on the machine
     changes this little. `idle_ns`: no task could run; `several_ns`: two or more could;
@@ -102,7 +102,7 @@ class TaskActivity:
 
     @property
     def runnable(self) -> float:
-        """How many tasks could run, on average over the time in which one could; 1 or more."""
+        """Mean number of tasks that could run, over the time in which one could; 1 or more."""
         busy_ns = self.observed_ns - self.idle_ns
         return self.runnable_ns / busy_ns if busy_ns else 1.0
 
@@ -112,7 +112,7 @@ TWIN = "twin"
 
 
 def name_in_group(variant: str, number: int) -> str:
-    """What the baseline or the twin is called in a group of that number; the first is 1."""
+    """Name of the baseline or the twin in a group of that number; the first is 1."""
     return variant if number == 1 else f"{variant} (group {number})"
 
 
@@ -160,7 +160,7 @@ class SampledFile:
 
 @dataclass(frozen=True, slots=True)
 class CodeSamples:
-    """Where tasks stood at the ends of slices, as counts.
+    """Places of tasks at the ends of slices, as counts.
 
     `elsewhere` is in code of no file, `in_calls` in system calls, where a task may have slept;
     of `unknown` the kernel does not tell.
@@ -174,7 +174,7 @@ class CodeSamples:
 
 @dataclass(frozen=True, slots=True)
 class VariantTotals:
-    """What one variant used in one execution, over the whole process tree.
+    """Resources that one variant used in one execution, over the whole process tree.
 
     `wall_ns` is the time in which the variant was running, `cpu_ns` = `user_ns` + `system_ns` that
     of the program (of the server, for servers, from the load generator's start to its end);
@@ -242,7 +242,7 @@ class SliceRecord:
 
 @dataclass(frozen=True, slots=True)
 class VariantFailure:
-    """What ended a variant: a stable `code` (`crashed`, `deadline`, `failed` …), a text for people.
+    """Failure of a variant: a stable `code` (`crashed`, `deadline`, `failed` …), a text for people.
 
     `exit` and `signal` are those of the process that failed, where it was one. `workload` and
     `round` say in which execution; `round` is None where that was before the measured ones.
@@ -338,7 +338,7 @@ class Trial:
 
 
 def seen_in_race(trials: Iterable[Trial], variant: str) -> tuple[RaceMapping, ...]:
-    """What was seen of a variant in the race, each file once."""
+    """Files of a variant seen in the race, each once."""
     totals = (each for trial in trials for each in trial.variants if each.variant == variant)
     return tuple(dict.fromkeys(file for each in totals for file in each.mapped))
 
@@ -365,7 +365,7 @@ def better_by(unit: str) -> Better | None:
 
 
 def contradiction(unit: str, better: Better) -> str:
-    """What is wrong with a score that says the opposite of its unit; empty where nothing is."""
+    """Contradiction between a score and its unit; empty where there is none."""
     by_unit = better_by(unit)
     if by_unit in (None, better):
         return ""

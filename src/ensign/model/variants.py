@@ -56,12 +56,12 @@ class Variant:
 
     @property
     def by_project(self) -> bool:
-        """Whether its compiler and flags are the project's own."""
+        """True if its compiler and flags are the project's own."""
         return self.compiler == OWN_COMPILER
 
 
 def trained(variant: Variant) -> bool:
-    """Whether a variant needs a profile."""
+    """True if a variant needs a profile."""
     return "on" in (variant.pgo, variant.bolt)
 
 

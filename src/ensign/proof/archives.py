@@ -46,7 +46,7 @@ class UnreadError(Exception):
 
 
 def gcc_symbols(elf: BoundedElf) -> LtoSymbols:
-    """Of an object of GCC's. ValueError where a table is cut off."""
+    """Symbols of an object of GCC's. ValueError where a table is cut off."""
     defines: set[str] = set()
     needs: set[str] = set()
     for section in elf.iter_sections():
@@ -71,7 +71,7 @@ def _records(data: bytes) -> Iterator[tuple[str, int]]:
 
 
 def bitcode_symbols(path: Path, compiler: str, processes: Processes) -> Mapping[str, LtoSymbols]:
-    """Of an object, under an empty name, or of an archive's members by their names.
+    """Symbols of an object, under an empty name, or of an archive's members by their names.
 
     `compiler` is the program that linked it. UnreadError where there is no llvm-nm beside it, or
     where that cannot read the file.
@@ -165,7 +165,7 @@ class Archive:
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file begins like an archive. OSError."""
+    """True if a file begins like an archive. OSError."""
     return read_regular(path, 8) in (_MAGIC, _THIN)
 
 
@@ -319,7 +319,7 @@ def symbols_of(source: Path | bytes, found: Intermediate) -> tuple[frozenset[str
 
 
 def intermediate(source: Path | bytes) -> Intermediate:
-    """Which intermediate language an object file holds."""
+    """Intermediate language that an object file holds."""
     try:
         with damage_told():
             if _start(source) in _BITCODE:

@@ -42,7 +42,7 @@ class DamagedFile(Exception):
 
 
 class _Budget:
-    """What may be read of one file, by all that read it."""
+    """Budget of reads of one file, for all that read it."""
 
     def __init__(self, size_bytes: int) -> None:
         self.reads = _READS + int(_READS_PER_BYTE * size_bytes)
@@ -67,7 +67,7 @@ class _BoundedStream(io.RawIOBase):
         return self._at
 
     def tell(self) -> int:
-        """Where the next read begins."""
+        """Position of the next read."""
         return self._at
 
     def seekable(self) -> bool:
@@ -121,12 +121,12 @@ class BoundedElf(ELFFile):
 
     @property
     def is_wide(self) -> bool:
-        """Whether it is of 64 bits."""
+        """True if it is of 64 bits."""
         return bool(self.elfclass == _WIDE_BITS)
 
     @property
     def size_bytes(self) -> int:
-        """Of the whole file."""
+        """Size of the whole file."""
         return self.bounded.size_bytes
 
     def piece(self, at: int, size_bytes: int) -> bytes:

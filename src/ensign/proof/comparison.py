@@ -1,4 +1,4 @@
-"""What was asked for against what is there, by subject. Pure.
+"""Comparison of the asked with the seen, by subject. Pure.
 
 A subject is what a flag or an option decides: `O`, `lto`, `D:NAME`, `opt-level`. What holds for
 several parts (compile units, objects, crates) is said once, with the names of all of them.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 Choices = Mapping[str, str]
-"""What the flags or options of one part come to: subject to value."""
+"""Choices of the flags or options of one part: subject to value."""
 
 _Key = TypeVar("_Key")
 _Part = TypeVar("_Part")

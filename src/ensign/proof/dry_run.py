@@ -101,7 +101,7 @@ def asked_of_commands(entries: Sequence[Mapping[str, object]]) -> tuple[AskedCal
 
 
 def borne_out(seen: BuildEvidence) -> bool:
-    """Whether units of the artifact say that the calls made them, and none contradicts."""
+    """True if units of the artifact say that the calls made them, and none contradicts."""
     told = [
         unit for unit in own_units(seen) if unit.unit is not None and unit.unit.flags is not None
     ]

@@ -89,7 +89,7 @@ _LEFT_BY_BOLT = ".bolt.org.text"
 
 
 def code_places(elf: BoundedElf) -> CodePlaces:
-    """What they are aligned to. A linker gives a section the largest alignment of its parts."""
+    """Places of code. A linker gives a section the largest alignment of its parts."""
     sections = list(elf.iter_sections())
     compiled = {at: each for at, each in enumerate(sections) if each.name.startswith(".text")}
     begins = [address for section, address in function_places(elf) if section in compiled]
@@ -317,7 +317,7 @@ def symbols(elf: BoundedElf) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def exported(path: Path) -> frozenset[str]:
-    """What a shared library offers; nothing if it is not one (a linker script, for instance)."""
+    """Symbols that a shared library offers; nothing if it is not one (a linker script, say)."""
     try:
         with elf_of(path) as elf:
             return _dynamic_symbols(elf)[1]

@@ -1,4 +1,4 @@
-"""Which kind of ELF file one is, where it is no program."""
+"""Kinds of ELF files that are no programs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ElfKind:
 
 
 def kind_of(path: Path) -> ElfKind:
-    """Of a file that begins as ELF files do; any other one is damaged."""
+    """Kind of a file that begins as ELF files do; any other one is damaged."""
     try:
         with elf_of(path) as elf:
             return _kind(elf)

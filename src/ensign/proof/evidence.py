@@ -1,4 +1,4 @@
-"""What the rules judge: the proof, the recorded calls, the log, and what was asked for. Pure."""
+"""Evidence for the rules: the proof, the recorded calls, the log, and the request. Pure."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class BuildEvidence:
         return path.removeprefix(f"{self.proof.build_path}/")
 
     def has_own_flags(self, source: str) -> bool:
-        """Whether the study declares in `build.own_flags` that a source is to have its own."""
+        """True if the study declares in `build.own_flags` that a source is to have its own."""
         globs = () if self.request is None else self.request.own_flags
         return any(fnmatch(self.relative(source), glob) for glob in globs)
 
@@ -103,7 +103,7 @@ class Compiled:
 
     @property
     def words(self) -> tuple[str, ...] | None:
-        """Of the artifact's unit, where it has some, else of the call."""
+        """Words of the artifact's unit, where it has some, else of the call."""
         if self.unit is not None and self.unit.flags is not None:
             return self.unit.flags
         return None if self.call is None else self.call.ran[1:]
@@ -115,14 +115,14 @@ class Compiled:
 
     @property
     def choices(self) -> Choices:
-        """What its flags come to, with the definitions on its recorded command line."""
+        """Choices of its flags, with the definitions on its recorded command line."""
         asked = effects(self.asked)
         defined = {key: value for key, value in asked.items() if key.startswith("D:")}
         return effects(self.words or ()) | defined
 
 
 def own_units(seen: BuildEvidence) -> tuple[Compiled, ...]:
-    """What the artifact was compiled from, without dependencies that see no flags.
+    """Units that the artifact was compiled from, without dependencies that see no flags.
 
     Units of the artifact; where recorded calls show that more objects went into it, these too.
     """
@@ -164,7 +164,7 @@ def _known(seen: BuildEvidence) -> Iterator[Call]:
 
 
 def _taken(seen: BuildEvidence) -> Iterator[Call]:
-    """What the artifact's link took; of a list that knows no links, all of them."""
+    """Calls whose files the artifact's link took; of a list that knows no links, all of them."""
     if seen.link is not None or seen.request is not None:
         yield from linked_calls(seen)
     elif not seen.proof.binary.units:
@@ -184,7 +184,7 @@ def units_of_build(seen: BuildEvidence) -> tuple[Unit, ...]:
 
 
 def source_of(seen: BuildEvidence, unit: Unit) -> str:
-    """Of a unit that hides the place of its build (-ffile-prefix-map=PLACE=.), too."""
+    """Path of a unit that hides the place of its build (-ffile-prefix-map=PLACE=.), too."""
     return _path(_path(seen.proof.build_path, unit.folder), unit.name)
 
 

@@ -1,4 +1,4 @@
-"""What was read from an artifact and from what it was made of. Pure data, kept with the build."""
+"""Facts read from an artifact and from its parts. Pure data, kept with the build."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class UnitKind(StrEnum):
-    """Who wrote a compile unit's debug information, and when.
+    """Author of a compile unit's debug information.
 
     With GCC's LTO there are `early` units (of the compiler, with the flags of the compilation) and
     `ltrans` units (of the link, with the flags it generated code by). `whole` is GCC without LTO.
@@ -63,7 +63,7 @@ class Hardening:
 
 @dataclass(frozen=True, slots=True)
 class CodePlaces:
-    """Where code lies: of `functions` in the symbol table so many are `aligned` to 64 bytes.
+    """Positions of code: of `functions` in the symbol table so many are `aligned` to 64 bytes.
 
     `strictest` is the largest alignment, in bytes, that a section of compiled code has; 0 where
     that is not known. After BOLT those count that it moved, and their section says nothing.
@@ -126,7 +126,7 @@ class UnindexedArchive:
 
 
 class Order(StrEnum):
-    """What is odd about a link line, or about an archive that is on none."""
+    """Oddities of a link line, or of an archive that is on none."""
 
     BEFORE_OBJECTS = "archive-before-objects"
     AFTER_SHARED = "archive-after-shared"
@@ -188,7 +188,7 @@ class Stray:
 
 @dataclass(frozen=True, slots=True)
 class FileOrigins:
-    """Where the parts of one file of the program come from, by the contents that links took.
+    """Origins of the parts of one file of the program, by the contents that links took.
 
     `path` is relative to the tree. `compiled` are the programs that compiled its `objects`, and the
     sources; `outputs` are the hashes of all that these calls wrote. `machine`

@@ -35,7 +35,7 @@ _SETS_BITS = re.compile(
 
 
 def links_fast_math(path: Path) -> bool:
-    """Whether a program or library of x86-64 has it; False where it cannot be read."""
+    """True if a program or library of x86-64 has it; False where it cannot be read."""
     try:
         with elf_of(path) as elf:
             if elf["e_machine"] != "EM_X86_64" or elf["e_type"] not in ("ET_EXEC", "ET_DYN"):

@@ -25,7 +25,7 @@ Effects = Mapping[str, str]
 
 
 def effects(words: Iterable[str]) -> dict[str, str]:
-    """What flags that decide code come to: subject to value, by the last flag of each subject.
+    """Choices of the flags that decide code: subject to value, by the last flag of each subject.
 
     Subjects are `O`, `g`, `lto`, `D:NAME`, and the names of `-f` and `-m` flags. A value is what
     makes two flags equal: `-flto=auto` and `-flto` are the same, as GCC records the latter.
@@ -83,7 +83,7 @@ def _debug(flag: str) -> tuple[str, str] | None:
 
 
 def lto_of(words: Iterable[str] | None) -> bool:
-    """Whether these flags ask for LTO."""
+    """True if these flags ask for LTO."""
     return effects(words or ()).get("lto", "off") != "off"
 
 

@@ -36,7 +36,7 @@ class Function(NamedTuple):
 
 
 def function_starts(elf: BoundedElf) -> tuple[int, ...]:
-    """Where functions begin, in order, by the table for unwinding; empty where it has none."""
+    """Starts of functions, in order, by the table for unwinding; empty where it has none."""
     for segment in elf.iter_segments("PT_GNU_EH_FRAME"):
         at, size = int(segment["p_offset"]), int(segment["p_filesz"])
         data = elf.piece(at, size)
@@ -107,7 +107,7 @@ def _code_sections(elf: BoundedElf) -> Iterator[tuple[int, Section]]:
 
 
 def _names(elf: BoundedElf) -> dict[int, dict[int, str]]:
-    """By number of the section and address; in objects that is the place in the section."""
+    """Symbols by number of the section and address; in objects that is the place in the section."""
     found: defaultdict[int, dict[int, str]] = defaultdict(dict)
     for table in (".dynsym", ".symtab"):
         for each in function_symbols(elf, table):

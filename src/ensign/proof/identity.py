@@ -1,4 +1,4 @@
-"""What kind of program an ELF file is: processor, language, how it is loaded, who linked it."""
+"""Kind of an ELF file's program: processor, language, how it is loaded, who linked it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class DynamicTags:
 
     @property
     def pie(self) -> bool:
-        """Whether it is a program that may lie anywhere, if its type is that of a library.
+        """True if it is a program that may lie anywhere, if its type is that of a library.
 
         A C library asks for a loader, too, and has a name by which others load it.
         """
@@ -104,7 +104,7 @@ class DynamicTags:
 
     @property
     def static(self) -> bool:
-        """Whether nothing else is loaded with it; of a program."""
+        """True if nothing else is loaded with it; of a program."""
         return not self.interpreter and "DT_NEEDED" not in self.texts
 
 

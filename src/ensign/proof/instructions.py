@@ -1,4 +1,4 @@
-"""What code computes with: counted from its instructions.
+"""Instruction sets that code computes with: counted from its instructions.
 
 Of large programs pieces are read, spread evenly; the figures are shares of what was read.
 """

@@ -1,4 +1,4 @@
-"""What lies in a tree before anything is built there: objects, libraries, programs, settings."""
+"""Leftovers in a tree before anything is built there: objects, programs, settings."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def leftovers(tree: Path) -> tuple[Leftover, ...]:
 
 
 def kind_of(path: Path) -> str:
-    """What kind of an earlier build's file it is; empty for any other."""
+    """Kind of an earlier build's file; empty for any other."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD_BYTES)
@@ -95,7 +95,7 @@ def as_text(found: Sequence[Leftover]) -> str:
 
 
 def read_leftovers(file: Path) -> tuple[Leftover, ...]:
-    """What `as_text` wrote; nothing without a file. InputError where it is damaged."""
+    """Leftovers that `as_text` wrote; nothing without a file. InputError where it is damaged."""
     if not file.is_file():
         return ()
     try:

@@ -57,7 +57,7 @@ MAP, _OUTPUT = "link.map", "relinked"
 
 @dataclass(frozen=True, slots=True)
 class TreePlace:
-    """Where a build's paths are: what the build saw as `seen_as` is `tree` here."""
+    """Place of a build's paths: what the build saw as `seen_as` is `tree` here."""
 
     tree: Path
     seen_as: str = ""
@@ -161,7 +161,7 @@ def _with_bitcode(each: LineInput, link: Call, processes: Processes) -> LineInpu
 
 
 def order_facts_of_words(inputs: Sequence[LineInput]) -> tuple[OrderFact, ...]:
-    """What the words alone show."""
+    """Findings on the order of the words alone."""
     return order_facts([each for each in inputs if each.kind != "archive"], {})
 
 
@@ -207,7 +207,7 @@ def _input(word: LinkWord, link: Call, place: TreePlace) -> LineInput:
 
 
 def offered(path: Path) -> frozenset[str]:
-    """What a shared library exports, or those that a linker script in its place names.
+    """Symbols that a shared library exports, or those that a linker script in its place names.
 
     DamagedFile where it cannot be read.
     """

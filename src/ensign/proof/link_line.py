@@ -1,4 +1,4 @@
-"""What the order of a link line did. Pure."""
+"""Effects of the order of a link line. Pure."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def used_by_symbols(inputs: Sequence[LineInput], defined: frozenset[str]) -> Use
 
 
 def order_facts(inputs: Sequence[LineInput], used: Used) -> tuple[OrderFact, ...]:
-    """What the order of the inputs did, given which members of archives were used."""
+    """Effects of the order of the inputs, given which members of archives were used."""
     facts = [*_duplicates(inputs), *_unread(inputs)]
     twice = {fact.library for fact in facts}
     given = {name for each in inputs if each.kind == "object" for name in each.defines}

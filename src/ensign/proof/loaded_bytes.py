@@ -1,4 +1,4 @@
-"""What built files are: sizes, a hash of what gets loaded, what a loader reads. Flags: `proof`."""
+"""Identity of built files: sizes, a hash of what gets loaded, what a loader reads."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def read_artifact(path: Path) -> Artifact | None:
 
 @dataclass(frozen=True, slots=True)
 class Dynamic:
-    """What a loader reads of an ELF file: how it is called, what it needs, where it looks.
+    """A loader's view of an ELF file: how it is called, what it needs, where it looks.
 
     `search` are the folders of RUNPATH, or of RPATH, as written.
     """
@@ -134,7 +134,7 @@ class Dynamic:
 
 
 def read_dynamic(path: Path) -> Dynamic | None:
-    """What a loader reads of a program or shared library; None for anything else."""
+    """A loader's view of a program or shared library; None for anything else."""
     try:
         with elf_of(path) as elf:
             if elf["e_type"] not in ("ET_EXEC", "ET_DYN"):
@@ -164,7 +164,7 @@ def _dynamic(elf: BoundedElf) -> Dynamic:
 
 
 def read_built(path: Path, name: str) -> BuiltFile:
-    """What a kept file is, to be called `name`."""
+    """Identity of a kept file, to be called `name`."""
     dynamic = read_dynamic(path)
     artifact = None if dynamic is None else read_artifact(path)
     if dynamic is not None and artifact is not None:
@@ -181,7 +181,7 @@ def read_built(path: Path, name: str) -> BuiltFile:
 
 
 def _is_object(path: Path) -> bool:
-    """Whether it is an object or an archive: a linker reads it, no loader does."""
+    """True if it is an object or an archive: a linker reads it, no loader does."""
     with path.open("rb") as file:
         if file.read(len(_ARCHIVES[0])) in _ARCHIVES:
             return True

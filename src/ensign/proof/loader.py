@@ -1,4 +1,4 @@
-"""Which libraries a program would load, and where it finds them, by the rules of glibc's loader.
+"""Libraries that a program would load, and where, by the rules of glibc's loader.
 
 Nothing is run. The order is that of ld.so(8): RPATH of whoever needs a library and of who loaded
 that (without a RUNPATH), `LD_LIBRARY_PATH`, RUNPATH, the cache, the usual folders. Folders are
@@ -53,7 +53,7 @@ class Library:
 
     @property
     def version(self) -> str:
-        """By the file's own name, else the highest that it defines; empty where neither says."""
+        """Version by the file's own name, else the highest that it defines; empty where unsaid."""
         if self.path is None:
             return ""
         real = self.path.resolve().name
@@ -66,7 +66,7 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class LoaderSurroundings:
-    """What besides the program decides: the variable, the processor's levels, the cache."""
+    """Circumstances besides the program: the variable, the processor's levels, the cache."""
 
     library_path: tuple[str, ...] = ()
     levels: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class _Loaded:
 
 
 def is_of_glibc(identity: Identity) -> bool:
-    """Whether the loader is glibc's, whose rules are known here."""
+    """True if the loader is glibc's, whose rules are known here."""
     return not unknown_loader(identity)
 
 
@@ -142,7 +142,7 @@ def _places(name: str, by: _Loaded, surroundings: LoaderSurroundings) -> Iterato
 
 
 def _rpaths(by: _Loaded) -> list[str]:
-    """Of who needs the library and of who loaded that; a RUNPATH takes its own away."""
+    """Folders of who needs the library and of who loaded that; a RUNPATH takes its own away."""
     found: list[str] = []
     if by.identity.search and not by.identity.rpath:
         return found

@@ -1,4 +1,4 @@
-"""What object files, by themselves or in archives, say of how they were compiled."""
+"""Compile options of object files, by themselves or in archives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which objects of a link depend on their order among each other.
+"""Objects of a link that depend on their order among each other.
 
 Static constructors run in that order, tables that a program walks (`__start_NAME`) have it, and of
 several weak definitions the first one counts.
@@ -22,7 +22,7 @@ _MOST_SECTIONS = 0xFF00
 
 
 class ObjectSection(NamedTuple):
-    """What a section header says: `kind` is sh_type, `at` and `size` are in bytes."""
+    """A section header: `kind` is sh_type, `at` and `size` are in bytes."""
 
     name: str
     kind: int
@@ -58,7 +58,7 @@ _ALLOCATED, _NOBITS, _RELOCATIONS = 0x2, 8, (4, 9)
 
 
 class _Found(NamedTuple):
-    """What of an object hangs on order: sections by purpose, and weak symbols by section."""
+    """Parts of an object that hang on order: sections by purpose, and weak symbols by section."""
 
     purposes: frozenset[str]
     weak: Mapping[str, int]
@@ -157,7 +157,7 @@ def _digests(elf: BoundedElf, wanted: Mapping[str, int]) -> Iterator[tuple[str, 
 
 
 def _places_and_types(elf: BoundedElf, section: ObjectSection) -> bytes:
-    """Of relocations: without symbols and addends."""
+    """Places and types of relocations: without symbols and addends."""
     if not elf.little_endian:  # then by what, too: more seems to differ than does
         return elf.piece(section.at, section.size)
     addend, wide = section.kind == _RELOCATIONS[0], elf.is_wide

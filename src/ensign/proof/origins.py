@@ -1,4 +1,4 @@
-"""Where the parts of a program come from: each object that a link took, back to a compile call.
+"""Origins of the parts of a program: each object that a link took, back to a compile call.
 
 Followed by content: what a link took must have the hash of what a recorded call wrote, however it
 was moved, renamed or put into archives meanwhile.
@@ -37,7 +37,7 @@ _SOME_SOURCES = 3
 
 @dataclass(frozen=True, slots=True)
 class OriginEvidence:
-    """What origins are told from.
+    """Records that origins are told from.
 
     `calls` are those of all stages, oldest first; `before` is what lay in the tree when the first
     one began, at `began_unix_ns`. `scratch` is a further folder of the build's own, as it saw it.
@@ -53,7 +53,7 @@ class OriginEvidence:
 
 
 def is_runtime(path: str) -> bool:
-    """Whether it is a start file, or a runtime of the compiler, by its path."""
+    """True if it is a start file, or a runtime of the compiler, by its path."""
     return _RUNTIME.search(path) is not None
 
 
@@ -137,7 +137,7 @@ class _Tracer:
         return found
 
     def _call(self, call: Call, output: str, found: _FoundOrigin) -> None:
-        """What a call put into what it wrote."""
+        """Adds what a call put into its output."""
         if call.is_compiler or call.is_rust:
             self._compiled(call, found)
         inputs: Sequence[LinkInput] = call.inputs
@@ -218,7 +218,7 @@ class _Tracer:
         return Stray(name, Why.UNRECORDED, "", *read)
 
     def _older(self, path: Path) -> bool:
-        """Whether a file was written before the build began, and only moved or unpacked by it."""
+        """True if a file was written before the build began, and only moved or unpacked by it."""
         try:
             return path.stat().st_mtime_ns < self._evidence.began_unix_ns - _CLOCKS_APART_NS
         except OSError as error:

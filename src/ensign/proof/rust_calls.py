@@ -37,11 +37,11 @@ class Crate:
         return posixpath.join(self.call.cwd, self.source)
 
     def value(self, option: str) -> str:
-        """What an option of code generation comes to; empty where nobody said."""
+        """Value of an option of code generation; empty where nobody said."""
         return self.options.get(option, _UNSAID.get(option, ""))
 
     def has(self, option: str, wanted: str) -> bool:
-        """Whether an option comes to that; words for LLVM may have others beside them."""
+        """True if an option comes to that; words for LLVM may have others beside them."""
         there = self.value(option)
         return there == wanted or (option == _ADDS_UP and {*wanted.split()} <= {*there.split()})
 
@@ -68,7 +68,7 @@ def _taken(call: Call, took: frozenset[str]) -> bool:
 
 
 def crate_of(call: Call) -> Crate:
-    """What a call of rustc says."""
+    """Content of a call of rustc."""
     options = last_options(options_of(call.ran[1:]))
     if "lto" in options:
         options["lto"] = _lto(options["lto"])

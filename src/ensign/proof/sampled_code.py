@@ -1,4 +1,4 @@
-"""What lies at places in a program's file: functions by name, and loops."""
+"""Code at places in a program's file: functions by name, and loops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TARGET = re.compile(r"0x[0-9a-f]+|[0-9]")  # small ones are written so
 
 @dataclass(frozen=True, slots=True)
 class FunctionPlace:
-    """Where a function begins, and before which address it ends; without a name where none is."""
+    """Start and end of a function, as addresses; without a name where none is."""
 
     name: str
     start: int
@@ -42,7 +42,7 @@ class Loop:
         return self.end - self.start
 
     def crosses(self, function: int, border: int) -> bool:
-        """Whether it touches more pieces of so many bytes than it must; `function` is where."""
+        """True if it touches more pieces of so many bytes than it must; `function` is where."""
         first, last = (function + self.start) // border, (function + self.end - 1) // border
         return last - first + 1 > -(-self.size // border)
 
@@ -57,7 +57,7 @@ class CodeMap:
     names: tuple[str, ...]
 
     def address_of(self, offset: int) -> int | None:
-        """Where the place is loaded, before the base; None where it is not loaded as code."""
+        """Address of the place, before the base; None where it is not loaded as code."""
         for at, size, address in self.segments:
             if at <= offset < at + size:
                 return address + offset - at

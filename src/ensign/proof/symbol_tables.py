@@ -103,7 +103,7 @@ def defined_among(elf: BoundedElf, section: str, wanted: Collection[str]) -> fro
 
 
 def weak_definitions(elf: BoundedElf) -> Iterator[tuple[str, int]]:
-    """What an object defines for others to define too: names, and the numbers of their sections."""
+    """Definitions of an object that others may define too: names, and numbers of sections."""
     found = _table(elf, ".symtab")
     if found is not None:
         entries, names = found

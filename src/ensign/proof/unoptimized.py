@@ -1,4 +1,4 @@
-"""Whether code looks unoptimized (-O0): by what functions do with their variables.
+"""Detection of unoptimized code (-O0): by what functions do with their variables.
 
 Unoptimized code keeps each variable in a slot of the stack. It stores its arguments there first of
 all, and loads from there at each use, even what a register still holds. Optimized code does that
@@ -51,7 +51,7 @@ _ARGUMENTS = frozenset(("rdi", "rsi", "rdx", "rcx", "r8", "r9", *(f"xmm{n}" for 
 
 @dataclass(slots=True)
 class StackUse:
-    """What was counted in one function.
+    """Counts of one function.
 
     `slots` are instructions that load or store a slot of its frame, `reloads` loads of what a
     general register still holds, `arguments` those that were stored first of all and loaded again.
@@ -70,7 +70,7 @@ class StackUse:
 
 @dataclass(slots=True)
 class _State:
-    """What registers and slots hold at one instruction of a straight piece of code."""
+    """Content of registers and slots at one instruction of a straight piece of code."""
 
     use: StackUse = field(default_factory=StackUse)
     # By slot: the register that has its value, and the width.
@@ -212,7 +212,7 @@ class _Look(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Unoptimized:
-    """What was read of a file's functions.
+    """Counts of a file's functions.
 
     Of those `looked_at`, `functions` can be told, `unoptimized` of them look so; `names` are their
     names, as far as there are symbols. All other figures are of these alone: `framed` have a frame
@@ -234,7 +234,7 @@ class Unoptimized:
     whole: bool = False
 
     def __bool__(self) -> bool:
-        """Whether anything of it looks unoptimized."""
+        """True if anything of it looks unoptimized."""
         return self.unoptimized > 0
 
 
@@ -294,7 +294,7 @@ def _functions(elf: BoundedElf) -> tuple[list[_Read], bool]:
 
 
 def _has_slots(code: bytes) -> bool:
-    """Whether it may be unoptimized; what is short has to be read to know."""
+    """True if it may be unoptimized; what is short has to be read to know."""
     if len(code) < _SHORT_BYTES:
         return _SLOT.search(code) is not None
     return len(_SLOT.findall(code)) * _BYTES_PER_SLOT > len(code)
@@ -341,7 +341,7 @@ def _judged(read: Sequence[_Read]) -> Unoptimized:
 
 
 def _is_enough(bad: Sequence[_Read], others: int) -> bool:
-    """Whether so few functions are no chance."""
+    """True if so few functions are no chance."""
     reloads = sum(each.use.reloads for each in bad if each.use is not None)
     return len(bad) > _FEW or (len(bad) > others and reloads >= _FEW_RELOADS)
 

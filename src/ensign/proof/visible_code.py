@@ -1,4 +1,4 @@
-"""What of a file's build is visible without debug information, in words that can be compared."""
+"""Facts of a file's build that show without debug information, in comparable words."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _lto(path: Path) -> bool:
 
 
 def differences(first: VisibleBuild, other: VisibleBuild) -> Iterator[str]:
-    """What differs, the other one's word first."""
+    """Differences, the other one's word first."""
     for about, word in other.words.items():
         before = first.words.get(about)
         if before is not None and before != word:

@@ -1,4 +1,4 @@
-"""What `ensign doctor PATH` found, as text for a terminal, and as JSON."""
+"""Findings of `ensign doctor PATH`, as text for a terminal, and as JSON."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class BuildRow:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRow:
-    """What one variant used on one workload, in words."""
+    """Resources that one variant used on one workload, in words."""
 
     variant: str
     workload: str
@@ -137,7 +137,7 @@ def render(result: Result) -> str:
 
 
 def shows(page: str, result: Result) -> bool:
-    """Whether this page was made of this result by this version; drawing it anew changes nothing.
+    """True if this page was made of this result by this version; drawing it anew changes nothing.
 
     The page carries a digest of all that it was made of.
     """

@@ -84,7 +84,7 @@ def _each_variant(result: Result, view: ResultView, length: int) -> list[str]:
 
 
 def _costs(result: Result) -> list[str]:
-    """What each variant used, where there is one workload."""
+    """Resources that each variant used, where there is one workload."""
     names = [result.baseline, *(each.variant for each in result.comparisons), result.twin]
     found = [each for name in names if (each := result.facts_of(name)) is not None]
     if not found:

@@ -52,7 +52,7 @@ def plan(expected: Expectation, width: int = 80) -> str:
 
 
 def _modes(modes: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """How many take turns how: said once for all that do alike."""
+    """Numbers of variants by how they take turns: said once for all that do alike."""
     by_how: dict[str, list[str]] = {}
     for name, how in modes:
         by_how.setdefault(how, []).append(name)

@@ -79,7 +79,7 @@ def _title(shipment: Shipment, build: BuildFacts) -> str:
 
 
 def _hurts(result: Result, measured: SuiteComparison | None) -> Iterator[str]:
-    """What is slower comes before everything else."""
+    """Slower workloads, which come before everything else."""
     if measured is None:
         return
     for line in what_hurts(measured.comparison.variant, result):
@@ -169,7 +169,7 @@ def _redo(shipment: Shipment, study: str) -> tuple[str, ...]:
 
 
 def _comparison(result: Result, build: BuildFacts) -> SuiteComparison | None:
-    """Of the variant, or of the one that has its bytes and was raced in its place."""
+    """Facts of the variant, or of the one that has its bytes and was raced in its place."""
     return next((each for each in result.suite if each.comparison.variant == build.raced_as), None)
 
 

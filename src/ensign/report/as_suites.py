@@ -29,7 +29,7 @@ def terminal(rows: Sequence[Listed], server: str) -> str:
 
 
 def summary(rows: Sequence[Listed], server: str) -> str:
-    """How many of the tests can be said as drives, and run on that server."""
+    """Numbers of the tests that can be said as drives, and that run on that server."""
     every, expressible, runnable = totals(rows)
     return f"{expressible} of {every} expressible, {runnable} runnable on {server}"
 

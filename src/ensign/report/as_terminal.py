@@ -114,7 +114,7 @@ def _details(page: Page, result: Result, *, every_workload: bool) -> None:
 
 
 def _commands(page: Page, result: Result) -> None:
-    """What the names stand for, where they are not the commands themselves."""
+    """Commands that the names stand for, where these differ."""
     known = () if result.builds else result.commands
     other = [(clean(name), clean(text)) for name, text in known if name != text]
     for name, text in other:
@@ -252,7 +252,7 @@ def _columns(page: Page, metric: Metric, margin: float | None, rows: Iterable[Ro
 
 
 def _costs(page: Page, result: Result, *, with_twin: bool, ruled: bool = True) -> None:
-    """What each variant used, where there is one workload."""
+    """Resources that each variant used, where there is one workload."""
     twin = [result.twin] if with_twin and result.twin else []
     names = [result.baseline, *(each.variant for each in result.comparisons), *twin]
     found = [each for name in names if (each := result.facts_of(name)) is not None]

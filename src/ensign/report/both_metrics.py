@@ -10,7 +10,7 @@ _SEVERAL, _KERNEL = 1.2, 0.4
 
 
 def both_said(comparison: Comparison, *, apart: bool = False) -> str:
-    """What follows the sentence of the chosen cost, from a comma on; empty where both agree.
+    """Rest of the sentence of the chosen cost, from a comma on; empty where both agree.
 
     `apart`: as a sentence of its own, without its full stop.
     """
@@ -59,7 +59,7 @@ def _disagreeing(comparison: Comparison) -> OtherMetric | None:
 
 
 def _reason(pair: tuple[TimeShares, TimeShares]) -> str:
-    """What changed along with the share of the wall time that passed on a CPU."""
+    """Changes along with the share of the wall time that passed on a CPU."""
     cpus = [each.cpu for each in pair]
     load = min(each.load for each in pair)
     taken = [each.taken or 0.0 for each in pair]

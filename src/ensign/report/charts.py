@@ -39,7 +39,7 @@ _STACK, _THIN_STACK, _BETWEEN, _DOTS_STEP = 19, 6, 6, 48
 
 @dataclass(frozen=True, slots=True)
 class Backdrop:
-    """What rows are seen against: the margin, the twin's interval, the layout spread."""
+    """References beside the rows: the margin, the twin's interval, the layout spread."""
 
     margin: float | None = None
     twin: Span | None = None
@@ -168,7 +168,7 @@ class _RowsChart:
         return chart
 
     def mark(self, row: int) -> float:
-        """Where the marks of a row stand."""
+        """Position of the marks of a row."""
         return self.canvas.frame.mark(row)
 
     def against(self, backdrop: Backdrop) -> None:
@@ -206,7 +206,7 @@ class _RowsChart:
 
 
 def _tones(row: Row) -> tuple[Color, Color]:
-    """Of its rim, and of what is inside: paper where no difference is shown."""
+    """Colors of its rim and of its inside: paper where no difference is shown."""
     tone = _TONES[row.direction]
     return tone, drawing.PAPER if row.direction is Direction.UNCLEAR else tone
 
@@ -242,7 +242,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class TradeCost:
-    """What stands on the horizontal axis: its title, its value, and whether a point is in front."""
+    """Horizontal axis: its title, its value, and whether a point is in front."""
 
     title: str
     value: Callable[[TradePoint], float | None]

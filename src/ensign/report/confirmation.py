@@ -19,7 +19,7 @@ def confirmed(result: Result) -> Result | None:
 
 
 def exploration_text(result: Result) -> str:
-    """What must stand over the tables of an exploration; empty for a study of one phase."""
+    """Notice over the tables of an exploration; empty for a study of one phase."""
     if result.confirmation is None:
         return ""
     rounds = pluralize(result.rounds_done, "round")
@@ -43,7 +43,7 @@ def pending_text(confirmation: Confirmation, baseline: str) -> str:
 
 
 def confirmation_text(confirmation: Confirmation) -> str:
-    """What was raced again, and how its claims are judged."""
+    """Note on what was raced again, and how its claims are judged."""
     finalists = listed(confirmation.finalists)
     which = "finalist" if len(confirmation.finalists) == 1 else "finalists"
     return (
@@ -54,7 +54,7 @@ def confirmation_text(confirmation: Confirmation) -> str:
 
 
 def plan_text(confirmation: Confirmation) -> str:
-    """By which plan; empty where there is none yet."""
+    """Note on the plan; empty where there is none yet."""
     if not confirmation.plan_sha256:
         return ""
     return (

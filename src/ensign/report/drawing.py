@@ -1,4 +1,4 @@
-"""What all charts share: frames, marks, axes, and the inline SVG that they are drawn as.
+"""Parts that all charts share: frames, marks, axes, and the inline SVG they are drawn as.
 
 Geometry is fixed here rather than fitted to text, because the reader's fonts are not known. Each
 chart is drawn once, as wide as a phone; the page scales it. Nothing needs a browser.
@@ -128,7 +128,7 @@ class Frame:
         return WIDTH - self.left - self.right
 
     def mark(self, row: int) -> float:
-        """Where the marks of a row stand."""
+        """Position of the marks of a row."""
         return self.text(row, self.texts - 1) + _MARK_BELOW
 
     def text(self, row: int, line: int = 0) -> float:
@@ -138,7 +138,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """How a text looks: its size in pixels, its color, where its anchor is, and its weight."""
+    """Style of a text: its size in pixels, its color, where its anchor is, and its weight."""
 
     size: int
     color: Color

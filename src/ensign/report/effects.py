@@ -1,4 +1,4 @@
-"""What the axes of a study are worth, as rows and sentences."""
+"""Worth of the axes of a study, as rows and sentences."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ChangeView:
 
 @dataclass(frozen=True, slots=True)
 class Interplay:
-    """What two changes do together, beyond what each does alone."""
+    """Joint effect of two changes, beyond what each does alone."""
 
     sentence: str
     row: EffectRow
@@ -128,7 +128,7 @@ def _change(effect: Effect, result: Result) -> ChangeView:
 
 
 def worth(effect: Effect, margin: float | None) -> str:
-    """What an effect comes to: `is worth +1.9 % (between 1.6 and 2.2 %)`, or `is unclear: …`.
+    """Sentence on an effect: `is worth +1.9 % (between 1.6 and 2.2 %)`, or `is unclear: …`.
 
     "Nothing" is said only where the whole interval lies within the margin.
     """
@@ -159,7 +159,7 @@ def shown(effect: Effect) -> Comparison:
 
 
 def _depends(change: AxisChange, conditions: tuple[Effect, ...], result: Result) -> str:
-    """What it is worth at each value of an axis that it is shown to interact with."""
+    """Worth at each value of an axis that it is shown to interact with."""
     axes = dict.fromkeys(
         other.axis
         for effect in result.factorial.interactions

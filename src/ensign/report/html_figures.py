@@ -103,7 +103,7 @@ def _dots(found: VariantLayouts, row: Row | None) -> Dots:
 
 
 def bands_chart(view: ResultView) -> Markup | None:
-    """How many workloads of each build fall into each band of change."""
+    """Numbers of workloads of each build in each band of change."""
     stacks = charts.stacks_of([variant for variant in view.variants if variant.bands])
     if not stacks:
         return None

@@ -1,4 +1,4 @@
-"""What relinks add to a report: of what an interval speaks, the spread, the parts of the spread."""
+"""Additions of relinks to a report: the subject of an interval, the spread, its parts."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ WITHIN_SPREAD_NOTE = f"{WITHIN_SPREAD}: another relink of the baseline alone may
 
 
 def races_relinks(result: Result) -> bool:
-    """Whether rounds took turns with relinks of every variant that can be relinked."""
+    """True if rounds took turns with relinks of every variant that can be relinked."""
     return result.layouts is not None and result.layouts.raced > 0
 
 
 def speaks_of_binaries(variant: str, result: Result) -> bool:
-    """Whether a comparison is of single binaries, and not of the flags that made them.
+    """True if a comparison is of single binaries, and not of the flags that made them.
 
     Commands that run one program on other inputs are compared by that, and not by flags.
     """
@@ -40,7 +40,7 @@ def speaks_of_binaries(variant: str, result: Result) -> bool:
 
 
 def scope(result: Result) -> str:
-    """Of what the intervals of a study speak."""
+    """Subject of the intervals of a study."""
     layouts = result.layouts
     if layouts is None:
         return ONE_LAYOUT
@@ -80,7 +80,7 @@ def layout_text(result: Result) -> str:
 
 
 def beside_spread(comparison: Comparison, result: Result) -> tuple[str, str]:
-    """What the spread says of a variant shown to differ: a detail or a caveat, or neither."""
+    """Note of the spread on a variant shown to differ: a detail or a caveat, or neither."""
     layouts = result.layouts
     if layouts is None or not layouts.spreads or comparison.direction is Direction.UNCLEAR:
         return "", ""
@@ -96,7 +96,7 @@ def beside_spread(comparison: Comparison, result: Result) -> tuple[str, str]:
 
 
 def within_spread(comparison: Comparison, result: Result, workload: str = "") -> bool | None:
-    """Whether a variant's whole interval lies where another relink of the baseline would lie.
+    """True if a variant's whole interval lies where another relink of the baseline would lie.
 
     Over all workloads, or of one. None where there is no spread of the same metric to tell by.
     """
@@ -170,7 +170,7 @@ _LARGEST_LOG = math.log(2)
 
 
 def fresh_span(variant: str, result: Result) -> Span | None:
-    """Where the speedup of one fresh link over one of the baseline lies; None if hardly known."""
+    """Range of the speedup of one fresh link over one of the baseline; None if hardly known."""
     found = None if result.layouts is None else result.layouts.of(variant)
     if found is None or not found.fresh_low or not found.fresh_high:
         return None
@@ -181,7 +181,7 @@ def fresh_span(variant: str, result: Result) -> Span | None:
 
 
 def fresh_sentence(variant: str, result: Result) -> tuple[str, ...]:
-    """What the reader who links it again meets; nothing where that is not known."""
+    """Note for the reader who links it again; nothing where that is not known."""
     span = fresh_span(variant, result)
     if span is None:
         return ()

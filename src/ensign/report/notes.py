@@ -1,4 +1,4 @@
-"""What was measured and what an interval speaks of: said once in each report."""
+"""Notes on what was measured and what an interval speaks of: said once in each report."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def briefly_told(findings: Iterable[Finding]) -> tuple[ListedFinding, ...]:
 
 
 def _rank(finding: Finding) -> int | None:
-    """Where it stands; None for a note that asks for nothing."""
+    """Rank of a finding; None for one that asks for nothing."""
     if finding.severity is Severity.ERROR:
         return 0
     if finding.is_a(*_ANSWERS):
@@ -91,7 +91,7 @@ class Note:
 
 
 def notes(result: Result) -> tuple[Note, ...]:
-    """How the numbers came about, and of what they speak: those of the confirmation."""
+    """Origin of the numbers, and their subject: those of the confirmation."""
     confirmation = result.confirmation
     if confirmation is not None and confirmation.result is not None:
         second = (each for each in notes(confirmation.result) if each.heading != _MANY)
@@ -198,7 +198,7 @@ def _by_estimates(result: Result) -> str:
 
 
 def redo_notes(result: Result) -> tuple[Note, ...]:
-    """How to repeat the study, where that is known; the HTML has a section for it."""
+    """Way to repeat the study, where that is known; the HTML has a section for it."""
     command, needed = result.extra.get("redo", ""), result.extra.get("redo_with", "")
     if not command:
         return ()

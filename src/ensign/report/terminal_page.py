@@ -150,7 +150,7 @@ _TO_ASCII = str.maketrans("−–—…µ×“”’─·±σ†", '---~ux""\'-.
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """Where the text goes. `unicode` off gives pure ASCII, `color` off no escape sequences."""
+    """The terminal. `unicode` off gives pure ASCII, `color` off no escape sequences."""
 
     width: int = 80
     color: bool = False

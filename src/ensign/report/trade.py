@@ -37,7 +37,7 @@ class TradePoint:
 
     @property
     def fronts(self) -> str:
-        """Of which front it is: `size`, `build time`, both, or neither."""
+        """Name of its front: `size`, `build time`, both, or neither."""
         names = ((self.on_size_front, "size"), (self.on_time_front, "build time"))
         return " and ".join(name for is_on, name in names if is_on)
 
@@ -103,7 +103,7 @@ def trade_view(result: Result, view: ResultView) -> Trade | None:
 
 
 def hardening_rows(result: Result, effects: EffectsView | None) -> tuple[HardeningRow, ...]:
-    """What each option of hardening costs, where the study varies it."""
+    """Costs of each option of hardening, where the study varies it."""
     changes = () if effects is None else effects.changes
     unfit = barred(result.findings, result.builds)
     fit = [build for build in result.builds if build.variant not in unfit]

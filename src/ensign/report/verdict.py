@@ -91,7 +91,7 @@ def _of_suite(result: Result) -> Verdict:
 
 
 def _are_revisions(result: Result) -> bool:
-    """Whether builds differ in nothing but the commit: how is asked then, not which is best."""
+    """True if builds differ in nothing but the commit: how is asked then, not which is best."""
     return all([axis for axis, _ in each.choices] == ["revision"] for each in result.builds)
 
 
@@ -113,7 +113,7 @@ def suite_sentence(compared: SuiteComparison, result: Result) -> str:
 def _sentences(
     compared: SuiteComparison, result: Result, *, against: bool = True
 ) -> tuple[str, ...]:
-    """By one cost; by the other, where they disagree, in the same sentence if that is not long."""
+    """Sentence by one cost; by the other, where they disagree, in the same one if it is short."""
     found, other = compared.comparison, both_said(compared.comparison)
     said = words.sentence(
         found,
@@ -148,7 +148,7 @@ def what_hurts(variant: str, result: Result) -> tuple[str, ...]:
 
 
 def shown_regressions(variant: str, result: Result) -> str:
-    """Where a variant is shown to be slower, with how much; empty where it is not."""
+    """Workloads on which a variant is shown slower, with how much; empty where there are none."""
     shown = result.shown_slower(variant)
     return _slower(shown) if shown else ""
 
@@ -182,7 +182,7 @@ def _sentence(text: str) -> str:
 
 
 def twin_sentence(aa: Comparison, margin: float | None) -> str:
-    """What the A/A twin, the same program as the baseline, shows about this measurement."""
+    """Sentence on the A/A twin, the same program as the baseline."""
     span = span_of(aa)
     if aa.direction is Direction.UNCLEAR:
         if not span.is_finite:
@@ -275,7 +275,7 @@ NO_CHECK = "No check was run, so it is not shown that the variants compute the s
 
 
 def was_checked(result: Result) -> bool:
-    """Whether any build was checked."""
+    """True if any build was checked."""
     return any(build.check != CheckStatus.NOT_CHECKED for build in result.builds)
 
 

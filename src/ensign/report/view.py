@@ -1,4 +1,4 @@
-"""What a report shows, as plain rows and sentences: the same for every renderer."""
+"""Content of a report, as plain rows and sentences: the same for every renderer."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class WorkloadRow:
 
 @dataclass(frozen=True, slots=True)
 class BandCell:
-    """How many workloads of a variant lie in a band, by their mean and by their least speedup."""
+    """Numbers of workloads of a variant in a band, by their mean and by their least speedup."""
 
     mean: int
     minimum: int
@@ -119,7 +119,7 @@ class ResultView:
 
     @property
     def all_bounded(self) -> bool:
-        """Whether every row of the suite has an interval with two ends."""
+        """True if every row of the suite has an interval with two ends."""
         return all(row.span.is_finite for row in self.suite)
 
     @property
@@ -267,7 +267,7 @@ def _costs(compared: WorkloadComparison) -> tuple[str, str]:
 
 
 def _claimed(compared: WorkloadComparison, result: Result) -> bool:
-    """Whether faster or slower is said of a workload: by one judgment, the significant list's."""
+    """True if faster or slower is said of a workload: by one judgment, the significant list's."""
     if result.confirmation is not None:
         return False
     significant = next(

@@ -1,4 +1,4 @@
-"""What a comparison says, in words and figures for people: speedups, never cost ratios.
+"""Words and figures for a comparison: speedups, never cost ratios.
 
 No percentage is given where no difference is shown: there the answer is "unclear", with its
 interval. Intervals come before estimates in tables, because the estimate at stopping is
@@ -48,7 +48,7 @@ class Span:
 
     @property
     def is_finite(self) -> bool:
-        """Whether both ends are known."""
+        """True if both ends are known."""
         return self.low > -1 and math.isfinite(self.high)
 
     @property
@@ -233,7 +233,7 @@ def _amount(span: Span) -> str:
 
 
 def claim(comparison: Comparison, baseline: str = "", *, only: bool = False) -> str:
-    """What a variant is shown to be or to need, beside the baseline that is named.
+    """Claim on a variant shown to differ, beside the baseline that is named.
 
     `only` says that it is little.
     """

@@ -1,4 +1,4 @@
-"""Whether a build made without ensign's help has the effects of the one that was measured. Pure.
+"""Comparison of a build made without ensign's help with the one that was measured. Pure.
 
 Both are compared part by part: objects by the calls that compiled what the artifact's link took,
 its dependencies included; crates by the calls of rustc, which records nothing in what it makes.
@@ -63,7 +63,7 @@ class ComparedBuild:
 
 @dataclass(frozen=True, slots=True)
 class _Language:
-    """How parts of a program are called and read, and how a difference between two is worded."""
+    """Names and readers of parts of a program, and words for a difference between two."""
 
     files: str
     parts: str
@@ -97,7 +97,7 @@ def verify(
 def _problems(
     measured: BuildEvidence, shipped: BuildEvidence, subjects: Sequence[str] | None
 ) -> Iterator[str]:
-    """Of one file; `subjects` are those that are compared, if not all."""
+    """Differences of one file; `subjects` are those that are compared, if not all."""
     if is_of_rust(measured):
         yield from _part_problems(measured, shipped, None, _RUST)
     else:
@@ -148,7 +148,7 @@ def _part_problems(
 
 
 def _objects(seen: BuildEvidence) -> dict[str, Choices]:
-    """What decides the code of each object that went into the artifact, by its path."""
+    """Choices that decide the code of each object in the artifact, by its path."""
     every = (*seen.dependency_calls, *seen.calls)
     found: dict[str, Choices] = {}
     for call in linked_calls(replace(seen, calls=every, dependency_calls=(), took=frozenset())):
@@ -180,7 +180,7 @@ def _spelled(subject: str, value: str | None) -> str:
 
 
 def _crates(seen: BuildEvidence) -> dict[str, Choices]:
-    """What decides the code of each crate, by its name."""
+    """Choices that decide the code of each crate, by its name."""
     return {
         each.name: {**_choices_of_crate(each), "compiler": each.call.program}
         for each in crates_of(seen)

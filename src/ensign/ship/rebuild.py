@@ -120,7 +120,7 @@ def ship_variant(
 def instructions_of_variant(
     request: BuildRequest, measured: BuildResult, ports: BuildPorts
 ) -> InstructionSets | None:
-    """Which instructions the program may use; None where that is not known."""
+    """Instructions that the program may use; None where that is not known."""
     if measured.seen is None or measured.seen.request is None:
         return None
     flags = measured.seen.request.flags
@@ -153,7 +153,7 @@ class _Shipping:
 
     @property
     def path(self) -> str:
-        """Where the build finds programs."""
+        """Folders in which the build finds programs."""
         return self.build_context.within(self.toolchain.environment).path
 
     def as_change(self) -> tuple[Shipment, ComparedBuild]:
@@ -208,7 +208,7 @@ class _Shipping:
         return changed_texts(before, after), (plain_rules(build),), (PACKAGED,)
 
     def _named_rustc(self) -> str:
-        """What a user puts in front where the variant's rustc is not the one of the path."""
+        """Words that a user puts in front where the variant's rustc is not the one of the path."""
         name = self.variant.compiler
         return "" if name == "rustc" else shown([f"RUSTC={self._names['cc']}"]) + " "
 
@@ -302,7 +302,7 @@ class _Shipping:
         return () if meter is None else (("DRIVER", str(meter)),)
 
     def _training_files(self) -> Iterator[ShippedFile]:
-        """What the training reads of the study's folder, and what it sends."""
+        """Files of the study's folder that the training reads, and what it sends."""
         for name, content in script.drive_files(self.request.study).items():
             yield ShippedFile(f"{script.FILES}/{name}", content)
         folder = self.request.path.absolute().parent

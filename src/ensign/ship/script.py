@@ -95,7 +95,7 @@ _NEEDS_DRIVER = "The training is sent by ensign-meter,\n# which is on PATH, or n
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What a script is made of: the plan, the last stage, the variant, the epoch of its dates."""
+    """Parts of a script: the plan, the last stage, the variant, the epoch of its dates."""
 
     study: Study
     plan: Plan
@@ -150,7 +150,7 @@ def _shell(name: str) -> str:
 
 
 def drive_files(study: Study) -> dict[str, bytes]:
-    """What ensign's load generator sends in the training, by the names of the files that say it."""
+    """Requests of ensign's load generator in the training, by the names of their files."""
     workloads = [] if study.training is None else study.training.workloads
     files: dict[str, bytes] = {}
     for workload in workloads:
@@ -171,7 +171,7 @@ def _drives(workload: Workload) -> Iterator[tuple[str, Drive, int | None]]:
 
 
 def log_of_last_step(log: str) -> str:
-    """What the last step of a script's run printed: the log of the stage that it stands for."""
+    """Output of the last step of a script's run: the log of the stage that it stands for."""
     return re.split(r"^step \d+ of \d+: .*\n", log, flags=re.MULTILINE)[-1]
 
 

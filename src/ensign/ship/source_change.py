@@ -80,7 +80,7 @@ def change(
 
 
 def changed_texts(texts: Mapping[str, str], edited: Mapping[str, str]) -> SourceChange:
-    """What differs between these texts of files. InputError where nothing does."""
+    """Differences between these texts of files. InputError where there are none."""
     changed = {name: text for name, text in sorted(edited.items()) if text != texts.get(name)}
     if not changed:
         raise InputError("the edits of [ship] change nothing for this variant")
@@ -152,7 +152,7 @@ def _ended(line: str) -> str:
 
 
 def cargo_change(folder: str, texts: Mapping[str, str], host: str, flags: Flags) -> SourceChange:
-    """Of the release profile, and of Cargo's configuration in the folder that it is run in.
+    """Text of the release profile, and of Cargo's configuration in the folder of the build.
 
     InputError where one of them cannot be edited, or nothing changes.
     """
@@ -185,7 +185,7 @@ def workspace_manifest(folder: str, texts: Mapping[str, str]) -> str:
 
 
 def manifests_of(folder: str) -> tuple[str, ...]:
-    """Where manifests of the package and of its workspace may be, the nearest first."""
+    """Places of manifests of the package and of its workspace, the nearest first."""
     parts = [part for part in posixpath.normpath(folder).split("/") if part != "."]
     return tuple("/".join([*parts[:count], _MANIFEST]) for count in range(len(parts), -1, -1))
 

@@ -1,1 +1,1 @@
-"""Where source trees come from: each kind fetches, all are pinned by content and cached."""
+"""Sources of trees: each kind fetches, all are pinned by content and cached."""

@@ -25,7 +25,7 @@ _XZ_MEMORY_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class UnpackLimits:
-    """What an archive may come to. Its content may be so many times as large as the archive is.
+    """Limits of an archive. Its content may be so many times as large as the archive is.
 
     What it may come to in any case is `free_bytes`; small archives of text are packed tightly.
     """
@@ -39,7 +39,7 @@ class UnpackLimits:
 
 
 class Allowance:
-    """What is left of the limits while one archive is unpacked; InputError beyond them."""
+    """Rest of the limits while one archive is unpacked; InputError beyond them."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class BoundedStream(io.RawIOBase):
         return self._position
 
     def tell(self) -> int:
-        """How many bytes were read."""
+        """Number of bytes that were read."""
         return self._position
 
 
@@ -199,7 +199,7 @@ _PACKED: tuple[tuple[bytes, _Opener], ...] = (
 
 @contextmanager
 def unpacked_stream(archive: Path, allowance: Allowance) -> Iterator[BoundedStream]:
-    """What an archive holds after unpacking, or the file itself where it is not packed."""
+    """Content of an archive after unpacking, or the file itself where it is not packed."""
     with archive.open("rb") as file:
         start = file.read(8)
         file.seek(0)
@@ -212,7 +212,7 @@ def unpacked_stream(archive: Path, allowance: Allowance) -> Iterator[BoundedStre
 
 
 def is_packed(archive: Path) -> bool:
-    """Whether it is packed as a stream (gz, bz2, xz), which a zip is not."""
+    """True if it is packed as a stream (gz, bz2, xz), which a zip is not."""
     with archive.open("rb") as file:
         start = file.read(8)
     return any(start.startswith(magic) for magic, _ in _PACKED)

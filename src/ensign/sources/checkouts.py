@@ -83,7 +83,7 @@ class UserRepository:
         return tuple(found)
 
     def place(self) -> tuple[Path, str]:
-        """Where git keeps it, and the place of `folder` in it. InputError where there is none."""
+        """Git's folder, and the place of `folder` in it. InputError where there is none."""
         outcome = self._git("rev-parse", "--path-format=absolute", "--git-common-dir")
         if outcome.reason == "not-found":
             raise InputError(f"{_OPTION} needs git; run 'apt-get install git'")
@@ -103,11 +103,11 @@ class UserRepository:
         return outcome.stdout.removesuffix("\n")
 
     def has(self, commit: Commit, path: str) -> bool:
-        """Whether a commit has that file or folder."""
+        """True if a commit has that file or folder."""
         return self._git("cat-file", "-e", f"{commit.sha}:{path}").ok
 
     def has_changes(self) -> bool:
-        """Whether files that git tracks differ from HEAD."""
+        """True if files that git tracks differ from HEAD."""
         # Without its locks git does not renew the index.
         outcome = self._git(
             "--no-optional-locks", "status", "--porcelain", "--untracked-files=no",
@@ -157,7 +157,7 @@ class UserRepository:
         return [(path, head.split()[1]) for head, _, path in found if head.startswith("160000 ")]
 
     def _submodule_names(self, tree: Path) -> dict[str, str]:
-        """What .gitmodules calls the submodule at each path."""
+        """Names that .gitmodules gives the submodule at each path."""
         asked = ("config", "--file", ".gitmodules", "--no-includes", "--null", "--get-regexp")
         said = self._git("-C", str(tree), *asked, r"^submodule\..*\.path$", alone=True)
         pairs = (each.partition("\n") for each in said.stdout.split("\0"))
@@ -171,12 +171,12 @@ class UserRepository:
 
 
 def _is_inside(name: str) -> bool:
-    """Whether a name from the repository is no way out of the folder of modules."""
+    """True if a name from the repository is no way out of the folder of modules."""
     return bool(name) and ".." not in name.split("/") and not name.startswith("/")
 
 
 def _is_plain(tree: Path, path: str) -> bool:
-    """Whether git left an empty folder there, with no link on the way."""
+    """True if git left an empty folder there, with no link on the way."""
     place = tree / path
     return place.resolve() == tree.resolve() / path and place.is_dir() and not any(place.iterdir())
 

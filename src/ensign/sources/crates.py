@@ -65,7 +65,7 @@ def with_crates(source: Source, fetched: Fetched, fetcher: Fetcher) -> Fetched:
 
 
 def _text(path: Path) -> bytes:
-    """What a file says; nothing where it is none, or a link."""
+    """Content of a file; nothing where it is none, or a link."""
     try:
         return read_regular(path, _MOST_BYTES, follow=False)
     except OSError:

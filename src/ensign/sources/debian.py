@@ -259,7 +259,7 @@ def _offer(revision: Revision) -> str:
 
 
 def system_stanzas() -> list[dict[str, str]]:
-    """What apt is told of its archives, paragraph by paragraph."""
+    """Paragraphs that tell apt of its archives."""
     stanzas = []
     for path in sorted([_APT / "sources.list", *(_APT / "sources.list.d").glob("*")]):
         if not path.is_file():

@@ -139,7 +139,7 @@ def _packages(listed: list[dict[str, str]]) -> dict[str, str]:
 
 
 def _installed(root: Path) -> list[dict[str, str]]:
-    """Of each package that debootstrap installed, its paragraph in the index of the archive."""
+    """Paragraph in the archive's index of each package that debootstrap installed."""
     lists = sorted((root / "var/lib/apt/lists").glob("*_Packages"))
     known = {
         (each.get("package"), each.get("version")): each

@@ -1,4 +1,4 @@
-"""What fetching a source needs and gives, whatever its kind."""
+"""Needs and results of fetching a source, whatever its kind."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OF_A_REPOSITORY = (
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """What fetching may take: bytes on disk, and seconds for each program or download."""
+    """Limits of fetching: bytes on disk, and seconds for each program or download."""
 
     size_bytes: int = 4 << 30
     total_s: float = 3600.0
@@ -38,7 +38,7 @@ NO_OTHER_LIMITS = FetchLimits()
 
 @dataclass(frozen=True, slots=True)
 class Fetcher:
-    """What a source is fetched with: `study` is the study file, `env` the caller's environment.
+    """Context of fetching: `study` is the study file, `env` the caller's environment.
 
     `work` is an empty folder for the fetcher's use, `pinned` what the lock file resolved earlier.
     """
@@ -101,7 +101,7 @@ class Fetched:
 
 
 def too_large(what: str, limits: FetchLimits) -> InputError:
-    """What to say where more came than a source may have."""
+    """Message where more came than a source may have."""
     most = format_size(limits.size_bytes)
     return InputError(f"{what} is larger than {most}, which is what 'source.limit' allows")
 

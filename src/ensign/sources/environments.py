@@ -59,7 +59,7 @@ def environments_in(content: Any) -> Mapping[str, object]:
 
 
 def read_pins(path: Path) -> Mapping[str, object]:
-    """What a lock file pins; nothing without one. InputError where it is damaged."""
+    """Pins of a lock file; nothing without one. InputError where it is damaged."""
     try:
         return environments_in(read_json(path.read_text()))
     except FileNotFoundError:
@@ -69,7 +69,7 @@ def read_pins(path: Path) -> Mapping[str, object]:
 
 
 def read_pin(path: Path, name: str) -> RootPin | None:
-    """What a lock file pins of one environment; None where nothing. InputError."""
+    """Pin of one environment in a lock file; None where nothing. InputError."""
     found = read_pins(path).get(name)
     return None if found is None else _pin(found)
 
@@ -88,7 +88,7 @@ def write_pin(path: Path, name: str, pin: RootPin) -> None:
 
 
 def drift(pinned: Mapping[str, str], found: Mapping[str, str]) -> str:
-    """How packages differ from those that are pinned, in a line; empty where they do not."""
+    """Differences of packages from those that are pinned, in a line; empty where none."""
     lines = list(_drift(pinned, found))
     more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
     return ", ".join(lines[:_SHOWN]) + more

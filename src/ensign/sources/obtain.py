@@ -68,7 +68,7 @@ class SourceTree:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What was resolved for a tree (its commit, its revision), and the tree's hash."""
+    """Resolution of a tree (its commit, its revision), and the tree's hash."""
 
     resolved: Mapping[str, str]
     tree_sha256: str
@@ -80,7 +80,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """What a lock file says: the request it answers, and a pin for each revision of the source.
+    """Content of a lock file: the request it answers, and a pin for each revision of the source.
 
     The revision "" is the source as its own table says it.
     """
@@ -194,7 +194,7 @@ def _at(source: Source, revision: str) -> Source:
 def _fetched(
     source: Source, fetcher: Fetcher, pin: Pin | None
 ) -> tuple[Entry[Facts], Pin, tuple[str, ...]]:
-    """What is fetched, in the cache; its pin; and what was left behind."""
+    """The tree in the cache, its pin, and what was left behind."""
     for name in ("tree", "patched", WITH_CRATES, VENDORED):
         remove_tree(fetcher.work / name)
     fetched = patched(source, _fetch(source, fetcher), fetcher)

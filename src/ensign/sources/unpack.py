@@ -306,7 +306,7 @@ class _Unpacking:
 
 
 def _clear_the_way(path: Path) -> None:
-    """Of two members of one name the later one counts, as tar itself has it; but no folder goes."""
+    """Removes an earlier member of the same name, as tar itself does; but no folder goes."""
     try:
         path.unlink()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Whether costs differ, by how much, and how surely. Pure: costs in, statements out.
+"""Tests of whether costs differ, by how much, and how surely. Pure: costs in, statements out.
 
 `looks` and `student` hold the constants and quantiles; `pair` decides one pair of variants;
 `signed_rank` is its companion; `trials` and `rounds` turn trials into log costs; `suite`,

@@ -1,4 +1,4 @@
-"""Whether CPU time and wall time say the same of a pair, and where a variant's time went.
+"""Agreement of CPU time and wall time on a pair, and the shares of a variant's time.
 
 The two costs of one execution share its noise, so they are compared within executions: e_i is the
 log ratio of the pair by one cost minus that by the other. They disagree where the interval of e
@@ -34,7 +34,7 @@ _MARGIN = 0.01
 _NOT_MEASURED = (None, None)
 
 SharesOfPair = tuple["TimeShares | None", "TimeShares | None"]
-"""Of the baseline and of the variant."""
+"""Costs of the baseline and of the variant."""
 
 
 def disagree(
@@ -44,7 +44,7 @@ def disagree(
     margin: float | None,
     shares: SharesOfPair = _NOT_MEASURED,
 ) -> bool:
-    """Whether the two costs disagree; `difference` is the interval of e."""
+    """True if the two costs disagree; `difference` is the interval of e."""
     if direction_of(difference) is Direction.UNCLEAR:
         return False
     directions = {chosen.direction, other.direction}
@@ -59,7 +59,7 @@ def disagree(
 
 
 def _by_common_waiting(chosen: Comparison, other: Comparison, shares: SharesOfPair) -> float:
-    """How much larger the CPU ratio is for waiting that both have, as a log ratio; 0 at least."""
+    """Excess of the CPU ratio that waiting of both explains, as a log ratio; 0 at least."""
     baseline, variant = shares
     if baseline is None or variant is None:
         return 0.0
@@ -87,7 +87,7 @@ def beside(
 
 
 def time_shares(trials: Iterable[Trial], variant: str) -> TimeShares | None:
-    """Where the variant's running wall time went, over all trials; None where it had none."""
+    """Shares of the variant's running wall time, over all trials; None where it had none."""
     totals = [one for trial in trials for one in trial.variants if one.variant == variant]
     wall = sum(one.wall_ns for one in totals)
     cpu = sum(one.cpu_ns for one in totals)

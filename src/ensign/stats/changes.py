@@ -1,4 +1,4 @@
-"""What changed between two studies: ratios of ratios, over all workloads and for each.
+"""Changes between two studies: ratios of ratios, over all workloads and for each.
 
 Welch (Biometrika 34, 1947): (mean b - mean a) ± t · √(s_a²/n_a + s_b²/n_b), with the degrees of
 freedom of Satterthwaite (Biometrics Bulletin 2, 1946). For the log ratios of two studies it gives
@@ -56,13 +56,13 @@ class BuildPair:
 
     @property
     def same(self) -> bool:
-        """Whether both are known and equal."""
+        """True if both are known and equal."""
         return bool(self.a) and self.a == self.b
 
 
 @dataclass(frozen=True, slots=True)
 class RatioChange:
-    """How a variant's cost ratio changed from A to B; `workload` is empty for all of them.
+    """Change of a variant's cost ratio from A to B; `workload` is empty for all of them.
 
     `comparison` is about the ratio of ratios: above 1 the variant is relatively slower in B.
     """
@@ -104,7 +104,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class ChangeRule:
-    """How changes are judged: level of each interval, margin as a share of the cost, or None."""
+    """Rule for changes: level of each interval, margin as a share of the cost, or None."""
 
     level: float = 0.95
     margin: float | None = None
@@ -122,7 +122,7 @@ class VariantChanges:
 def variant_changes(
     a: RoundCosts, b: RoundCosts, variant: str, baseline: str, rule: ChangeRule
 ) -> VariantChanges:
-    """How the cost ratio of a variant changed from study `a` to study `b`, which share no round.
+    """Change of a variant's cost ratio from study `a` to study `b`, which share no round.
 
     Both have the same workloads in the same order. A ratio of ratios above 1: the variant is
     relatively slower in `b`. InputError where a variant took no part.

@@ -45,7 +45,7 @@ def lag_one(log_ratios: ArrayLike) -> Floats:
 
 
 def widening(log_ratios: ArrayLike) -> Floats:
-    """By how much the interval of one race over the last axis is widened; 1 or more."""
+    """Factor by which the interval of one race over the last axis is widened; 1 or more."""
     d = np.asarray(log_ratios, dtype=np.float64)
     if d.shape[-1] < FEWEST:
         return np.ones(d.shape[:-1])
@@ -54,7 +54,7 @@ def widening(log_ratios: ArrayLike) -> Floats:
 
 
 def widening_for(rho: ArrayLike, executions: int) -> Floats:
-    """By how much an interval is widened for a known correlation; 1 where that is not above 0.
+    """Factor that widens an interval for a known correlation; 1 where that is not above 0.
 
     s² is too small by (n - v)/(n - 1), too.
     """
@@ -80,7 +80,7 @@ def shared_correlation(log_ratios: ArrayLike) -> float:
 
 
 def z_of(r: ArrayLike, executions: int) -> Floats:
-    """How many standard deviations r lies above what independent executions give."""
+    """Standard deviations by which r lies above what independent executions give."""
     sd = (executions - 2) / (executions * math.sqrt(executions - 1))
     return np.asarray((np.asarray(r, dtype=np.float64) + 1 / executions) / sd)
 

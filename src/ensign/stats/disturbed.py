@@ -83,7 +83,7 @@ def taken_findings(
 
 
 def _effect(trials: Sequence[Trial], log_ratios: Sequence[float]) -> str:
-    """How much more the more disturbed half of the executions varies than the other one."""
+    """Ratio of the variance of the more disturbed half of the executions to that of the other."""
     half = len(log_ratios) // 2
     if half < _FEWEST_OF_HALF or len(log_ratios) != len(trials):
         return ""

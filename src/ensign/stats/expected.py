@@ -1,4 +1,4 @@
-"""How precise a study is going to be, from its own first rounds: all variants, as they race.
+"""Precision that a study will reach, from its own first rounds: all variants, as they race.
 
 d[variant, workload, round] are log ratios to the baseline, as reports make them. With k first
 rounds:
@@ -50,7 +50,7 @@ class Longer:
 
 
 def longer_race(pairs: Iterable[Comparison], margin: float | None) -> Longer | None:
-    """Of the pair that takes longest among the undecided ones; None where there is none.
+    """The pair that takes longest among the undecided ones; None where there is none.
 
     The difference is the margin, or the largest of 5, 2, 1 and 0.5 % that these executions would
     not find.
@@ -94,7 +94,7 @@ _BY_CHANCE = 0.1
 
 
 def pilot_rounds(variants: int, workloads: int, rounds: int) -> int:
-    """How many of the first of so many rounds tell the spread of `variants` variants.
+    """Number of the first of so many rounds that tell the spread of `variants` variants.
 
     At least 3; more, up to a third of all, where few variants and workloads are raced.
     """

@@ -31,7 +31,7 @@ Levels = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Which builds were raced: the value of each of the `axes`, in their order, and the variant.
+    """Builds that were raced: the value of each of the `axes`, in their order, and the variant.
 
     `references` has the value of each axis that its others are held against. Builds of the same
     values (of several profiles) count as one, the mean of theirs; two builds may be one variant.

@@ -40,7 +40,7 @@ def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
 def shown_after_holm(
     log_ratios: Floats, level: float, wider: float = 1.0, *, anytime: bool = False
 ) -> tuple[bool, ...]:
-    """Which rows of d[row, round] differ from 0: t tests over the rounds, with Holm's method.
+    """Rows of d[row, round] that differ from 0: t tests over the rounds, with Holm's method.
 
     None with fewer than two rounds, which have no spread. `wider` is by how much correlation in
     time widens an interval. With `anytime` the tests are those of `looks`, which may end a race.

@@ -274,7 +274,7 @@ def relinks_differ(
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """Of a variant's log ratios to the baseline: the variance of the means of relinks.
+    """Variance of the means of relinks, of a variant's log ratios to the baseline.
 
     `of_layouts` is what is left of it without executions, and `p` the chance of so much between
     relinks were there none; the whole, and 0, where that cannot be told.

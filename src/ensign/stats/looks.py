@@ -1,4 +1,4 @@
-"""When a race may be looked at, and how far an interval must reach there.
+"""Rounds at which a race may be looked at, and how far an interval must reach there.
 
 The interval after n executions is mean ± c_n · s/√n. c_n is the anytime-valid t mixture of
 Wang and Ramdas (arXiv 2310.03722, the Gaussian mixture with g = 1; κ = 1 + n):
@@ -58,7 +58,7 @@ def next_look(executions: int, first: int = 5) -> int:
 
 
 def is_look(executions: int, first: int = 5) -> bool:
-    """Whether the race may be looked at after this many executions."""
+    """True if the race may be looked at after this many executions."""
     return executions >= first and next_look(executions - 1, first) == executions
 
 

@@ -20,7 +20,7 @@ _BETWEEN = "/"
 
 @dataclass(frozen=True, slots=True)
 class JudgedTests:
-    """What is judged: tests in order, their trials, and what is withheld, with who lacks it.
+    """Tests that are judged, in order, their trials, and what is withheld, with who lacks it.
 
     A workload that says one score, or none, is a test by itself; without a name of its own (as
     commands that are compared) its scores are called as they are.

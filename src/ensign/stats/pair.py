@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 
 class Rule(StrEnum):
-    """How an interval is made: for looking while it grows, or for one look at the end."""
+    """Kind of interval: for looking while it grows, or for one look at the end."""
 
     SEQUENTIAL = "sequential"
     T = "t"
@@ -47,7 +47,7 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PairRule:
-    """How a pair is judged, fixed before the race.
+    """Rule for a pair, fixed before the race.
 
     `margin` is a share of the cost (0.01 for 1 %), `precision` the half-width of the interval on
     the ratio scale at which the race may stop; None for neither. `first_look` is 5 or 10. Where the
@@ -68,7 +68,7 @@ class PairRule:
 
 @dataclass(frozen=True, slots=True)
 class PairNames:
-    """Which variants are compared, and by which cost."""
+    """Variants that are compared, and the cost by which they are."""
 
     variant: str
     baseline: str
@@ -123,7 +123,7 @@ def log_interval(log_ratios: Sequence[float], rule: PairRule) -> LogInterval:
 
 
 def has_spread(log_ratios: Sequence[float]) -> bool:
-    """Whether the executions differ by more than rounding; one execution alone has no spread."""
+    """True if the executions differ by more than rounding; one execution alone has no spread."""
     return len(log_ratios) > 1 and float(np.ptp(log_ratios)) > _NO_SPREAD
 
 

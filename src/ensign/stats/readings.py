@@ -95,7 +95,7 @@ def _poisson_tail(least: int, mean: float) -> float:
 
 
 def reading_findings(trials: Sequence[Trial]) -> tuple[Finding, ...]:
-    """What is wrong with the readings of each workload, one finding per workload and kind."""
+    """Problems with the readings of each workload, one finding per workload and kind."""
     of_workload: dict[str, list[Trial]] = {}
     for trial in sorted(trials, key=lambda trial: trial.round_index):
         of_workload.setdefault(trial.workload, []).append(trial)

@@ -1,4 +1,4 @@
-"""Whether slow relinks spend more of their time in a function than fast ones. Pure.
+"""Tests of whether slow relinks spend more of their time in a function than fast ones. Pure.
 
 A relink is the unit: its executions share its layout, so their samples are added up first. Tested
 is the correlation of a function's share with the relink's cost. Samples do not know what an
@@ -72,7 +72,7 @@ def own_layout_sds(y: Floats, columns: Sequence[int], relinks: int) -> Floats | 
 
 
 def shows_layouts(d: Floats, columns: Sequence[int], relinks: int) -> bool:
-    """Whether executions of one relink of d[column] are nearer to each other than to others'."""
+    """True if executions of one relink of d[column] are nearer to each other than to others'."""
     return no_layouts_p(relink_groups(d, columns, relinks)) <= 1 - _LEVEL
 
 
@@ -130,7 +130,7 @@ def _no_growth(costs: Floats, shares: Floats) -> float:
 def shown_growths(
     families: Sequence[Sequence[ShareChange[Key]]], level: float
 ) -> tuple[tuple[ShareChange[Key], ...], ...]:
-    """Of each family those whose share is larger in slow relinks: Holm's method over all."""
+    """Functions of each family whose share is larger in slow relinks: Holm's method over all."""
     adjusted = iter(holm_adjusted([each.p for family in families for each in family]))
     tested = [[replace(each, p=next(adjusted)) for each in family] for family in families]
     return tuple(

@@ -1,4 +1,4 @@
-"""When a race may end before its budget, and the doubts that travel with a pair.
+"""Rules for ending a race before its budget, and doubts that travel with a pair.
 
 Pure: the caller asks at every execution and acts on the answer. Without a margin and without a
 precision nothing stops but the budget.
@@ -98,7 +98,7 @@ def signed_rank_p(log_ratios: Sequence[float]) -> float:
 
 
 def signed_rank_excludes_zero(log_ratios: Sequence[float]) -> bool | None:
-    """Whether p is at most 0.0155; None with fewer than 8 executions, which cannot say."""
+    """True if p is at most 0.0155; None with fewer than 8 executions, which cannot say."""
     if len(log_ratios) < SIGNED_RANK_LOOKS[0]:
         return None
     return signed_rank_p(log_ratios) <= LARGEST_P
@@ -134,7 +134,7 @@ def race_may_stop(pairs: Iterable[Sequence[float]], rule: PairRule) -> Stopped |
 
 
 def few_executions_decide(log_ratios: Sequence[float], rule: PairRule) -> bool:
-    """Whether only one of the interval and the signed-rank test excludes "no difference".
+    """True if only one of the interval and the signed-rank test excludes "no difference".
 
     False where the signed-rank test cannot say (fewer than 8 executions, or a level other than
     0.95, the one that it is calibrated for).

@@ -63,7 +63,7 @@ def f_tail(value: float, numerator: float, denominator: float) -> float:
 
 
 def chi_squared_quantile(share: float, degrees: float) -> float:
-    """What a chi-squared variable of so many degrees of freedom stays below with that share."""
+    """Quantile of a chi-squared variable of so many degrees of freedom."""
     from scipy.special import chdtri  # noqa: PLC0415
 
     return float(chdtri(degrees, 1 - share))

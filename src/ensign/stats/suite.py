@@ -56,7 +56,7 @@ def band_edges(about_equal: float = ABOUT_EQUAL) -> tuple[float, ...]:
 
 
 def count_bands(speedups: Iterable[float], edges: tuple[float, ...]) -> tuple[int, ...]:
-    """How many speedups (0.05 for +5 %) lie in each band, the worst band first.
+    """Number of speedups (0.05 for +5 %) in each band, the worst band first.
 
     A band includes its upper edge; the worst one does not: exactly −1 % is still about equal.
     """
@@ -69,7 +69,7 @@ def count_bands(speedups: Iterable[float], edges: tuple[float, ...]) -> tuple[in
 def variant_bands(
     costs: RoundCosts, variant: str, baseline: str, edges: tuple[float, ...]
 ) -> VariantBands:
-    """By the mean over the rounds, and by the minimum as in S1; no workloads without rounds."""
+    """Bands by the mean over the rounds, and by the minimum as in S1; none without rounds."""
     d = costs.log_ratios(variant, baseline)
     if d.shape[1] == 0:
         d = np.empty((0, 1))
@@ -105,7 +105,7 @@ def upper_bounds(
 
 
 def non_inferiority_claim(workloads: Sequence[str], bounds: Floats, margin: float) -> NoSlowerClaim:
-    """Whether every workload's upper bound (of log ratios) is below ln(1 + margin)."""
+    """True if every workload's upper bound (of log ratios) is below ln(1 + margin)."""
     m = math.log1p(margin)
     missing = tuple(
         workload for workload, bound in zip(workloads, bounds, strict=True) if not bound < m
@@ -118,7 +118,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class SuiteRule:
-    """How a suite is judged, fixed before the rounds.
+    """Rule for a suite, fixed before the rounds.
 
     `level` holds for the whole list of `finalists` (k): each is judged at 1 - (1 - level)/k.
     `margin` is a share of the cost (0.01 for 1 %), None for no statement of size, `precision` the
@@ -154,11 +154,11 @@ class SuiteRule:
 
     @property
     def anytime(self) -> bool:
-        """Whether claims must hold whenever it is looked at."""
+        """True if claims must hold whenever it is looked at."""
         return self.rule is Rule.SEQUENTIAL
 
     def wider(self, rounds: int) -> float:
-        """By how much intervals of so many rounds are widened."""
+        """Factor by which intervals of so many rounds are widened."""
         return float(widening_for(self.correlation, rounds))
 
 

@@ -43,7 +43,7 @@ class OwnSpread:
 
 @dataclass(frozen=True, slots=True)
 class FreshLink:
-    """Where the true log ratio of one fresh link over one of the baseline lies, with 90 %."""
+    """Range of the true log ratio of one fresh link over one of the baseline, with 90 %."""
 
     low: Floats
     high: Floats
@@ -80,7 +80,7 @@ class _Levels:
 
 
 def own_spread(y: Floats, rounds: tuple[int, ...], relinks: int, level: float) -> OwnSpread | None:
-    """Of y[..., variant, round], whose first two are baseline and twin with relinks of their own.
+    """Own spreads in y[..., variant, round], whose first two are baseline and twin, relinked.
 
     Round l used relink l modulo `relinks`. None where fewer than two were used.
     """
@@ -113,7 +113,7 @@ def own_spread(y: Floats, rounds: tuple[int, ...], relinks: int, level: float) -
 def fresh_link(
     d: Floats, twin: Floats | None, rounds: tuple[int, ...], relinks: int
 ) -> FreshLink | None:
-    """Of d[..., round], a variant's log ratios, and the twin's over the baseline.
+    """Fresh link by d[..., round], a variant's log ratios, and the twin's over the baseline.
 
     d is to the mean of the two copies; without a twin (None) to the baseline alone. The generalized
     (fiducial) interval: the variance between pairs of fresh links and that of the mean are drawn
@@ -229,7 +229,7 @@ def _variances(covariance: Floats, weights: Floats, degrees: int, level: float) 
 
 
 def _less(between: _Variances, within: _Variances, share: float) -> _Variances:
-    """What is left without the share of executions (Zou and Donner, Stat. Med. 27, 2008)."""
+    """Variance without the share of executions (Zou and Donner, Stat. Med. 27, 2008)."""
     value = between.value - share * within.value
     below = (between.value - between.low) ** 2 + share**2 * (within.high - within.value) ** 2
     above = (between.high - between.value) ** 2 + share**2 * (within.value - within.low) ** 2

@@ -1,4 +1,4 @@
-"""Which variants may win, and which one does. Decided here alone. Pure."""
+"""The variants that may win, and the one that does. Decided here alone. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def shown_faster(result: Result) -> tuple[SuiteComparison, ...]:
 
 
 def can_win(compared: SuiteComparison, result: Result) -> bool:
-    """Whether it is what is preferred: robust builds are no worse than the baseline at its worst.
+    """True if it is what is preferred: robust builds are no worse than the baseline at its worst.
 
     A variant whose worst layout is not known is not robust.
     """

@@ -45,7 +45,7 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class BundleLimits:
-    """What a bundle may hold at most, before anything of it is unpacked."""
+    """Limits of a bundle, before anything of it is unpacked."""
 
     members: int = 200_000
     member_bytes: int = 256 << 20
@@ -60,7 +60,7 @@ class _BundleMember(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What a bundle holds: the name of its study file, who made it, hash and size by name."""
+    """Manifest of a bundle: name of its study file, who made it, hash and size by name."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -71,12 +71,12 @@ class Manifest(BaseModel):
 
 
 class BundleChanged(InputError):
-    """What a bundle holds is not what its manifest says."""
+    """A bundle whose content is not what its manifest says."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """What a signature is of, the manifest with all hashes, and the signature; None without one."""
+    """Signed text, the manifest with all hashes, and the signature; None without one."""
 
     manifest: bytes
     signature: bytes | None
@@ -116,7 +116,7 @@ def pack(
 
 
 def is_bundle(path: Path) -> bool:
-    """Whether a file is one by its first bytes or its name: also where the rest is damaged."""
+    """True if a file is one by its first bytes or its name: also where the rest is damaged."""
     try:
         return read_regular(path, len(_START)) == _START or path.suffix == SUFFIX
     except OSError:
@@ -143,7 +143,7 @@ def unpack(path: Path, folder: Path, limits: BundleLimits = BundleLimits()) -> M
 
 
 def read_signed(path: Path, limits: BundleLimits = BundleLimits()) -> Signed:
-    """What of a bundle is signed. InputError as `unpack`."""
+    """Signed part of a bundle. InputError as `unpack`."""
     with _archive(path, limits) as archive:
         infos = _infos(path, archive)
         _manifest(path, archive, infos.get(_MANIFEST))
@@ -249,7 +249,7 @@ def _write(target: Path, data: bytes) -> None:
 
 
 def listed_files(file: IO[bytes], most_bytes: int) -> int | None:
-    """How many files are listed, or more; None where the list is larger than `most_bytes`.
+    """Number of files that are listed; None where the list is larger than `most_bytes`.
 
     0 for what is no archive. Found where `zipfile` finds it, and counted, whatever is said there.
     """
@@ -272,7 +272,7 @@ def listed_files(file: IO[bytes], most_bytes: int) -> int | None:
 
 
 def _end_of(file: IO[bytes]) -> tuple[int, int]:
-    """Where the list ends, and how many bytes it is said to have."""
+    """End of the list, and how many bytes it is said to have."""
     whole = file.seek(0, os.SEEK_END)
     start = max(0, whole - _END_BYTES - _LONGEST_COMMENT_BYTES)
     file.seek(start)

@@ -73,7 +73,7 @@ class StudyFolder:
         return value
 
     def json_file(self, name: str) -> Path:
-        """Where `NAME.json` is, or would be."""
+        """Path of `NAME.json`, which may not be there."""
         return self.root / f"{name}.json"
 
     def write_trial(self, plan: str, trial: Trial) -> Path:
@@ -112,7 +112,7 @@ class StudyFolder:
             yield path, _read(path)
 
     def changed_trials(self, plan: str) -> tuple[str, ...]:
-        """What is not as it was written when it was raced, in sentences."""
+        """Changes since it was written when it was raced, in sentences."""
         hashes = TrialHashes(self._hashes(plan))
         return hashes.differing(self.trial_files(plan)) if hashes.exist else ()
 
@@ -132,7 +132,7 @@ class StudyFolder:
 
 
 def trial_name(trial: Trial) -> str:
-    """What its file is called."""
+    """Name of its file."""
     return f"{trial.round_index:04d}-{trial.workload}{SUFFIX}"
 
 
@@ -170,7 +170,7 @@ class TrialHashes:
 
     @property
     def exist(self) -> bool:
-        """Whether there are any: an ensign of before wrote none."""
+        """True if there are any: an ensign of before wrote none."""
         return self._path.exists()
 
     def add(self, name: str, data: bytes) -> None:
@@ -191,7 +191,7 @@ class TrialHashes:
             return file.read() == b"\n"
 
     def differing(self, trials: Sequence[Path]) -> tuple[str, ...]:
-        """Which of these files are not what was noted, in sentences. InputError."""
+        """Files that are not what was noted, in sentences. InputError."""
         try:
             lines = self._path.read_text().splitlines()
         except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""Where functions and loops begin: how compilers, LTO links and BOLT are told. Pure.
+"""Alignment of functions and loops: flags of compilers, LTO links and BOLT. Pure.
 
 Functions begin at a cache line, loops at the 32 bytes that processors fetch or keep decoded at
 once, so that where code lies changes less of how fast it is. Compilers align the loops that they
@@ -41,7 +41,7 @@ _SMALL = ("-Os", "-Oz")
 
 
 def alignment_flags(kind: Kind, alignment: str, *, lto: bool = False) -> Flags:
-    """What compilers of C are told, at the link as well: with LTO code is generated there."""
+    """Flags for compilers of C, at the link as well: with LTO code is generated there."""
     if alignment == "default":
         return Flags((), ())
     if alignment == "functions":
@@ -55,13 +55,13 @@ def alignment_flags(kind: Kind, alignment: str, *, lto: bool = False) -> Flags:
 
 
 def rust_alignment(alignment: str) -> tuple[str, ...]:
-    """What rustc is told."""
+    """Flags for rustc."""
     words = {"functions": (_RUST_FUNCTIONS,), "loops": (_RUST_FUNCTIONS, _RUST_LOOPS)}
     return words.get(alignment, ())
 
 
 def bolt_alignment(kind: Kind, alignment: str) -> tuple[str, ...]:
-    """What BOLT is told, which lays out functions anew; of loops it keeps what the compiler did."""
+    """Options of BOLT, which lays out functions anew; of loops it keeps what the compiler did."""
     if alignment == "default":
         return ()
     if alignment == "functions":

@@ -58,7 +58,7 @@ _RUST_PROGRAM = "fn main() {}\n"
 
 @dataclass(frozen=True, slots=True)
 class Linker:
-    """What `-fuse-ld=NAME` means; `folder` is where a compiler must be told to look, or empty."""
+    """Meaning of `-fuse-ld=NAME`; `folder` is where a compiler must be told to look, or empty."""
 
     name: str
     sha256: str
@@ -108,7 +108,7 @@ class Toolchain:
         return next((each for each in self.linkers if each.name == variant.linker), None)
 
     def flags(self, variant: Variant) -> Flags:
-        """How a variant's choices are spelled for this compiler."""
+        """Spelling of a variant's choices for this compiler."""
         if variant.by_project:
             return Flags((), ())
         linker = self._linker(variant)
@@ -322,7 +322,7 @@ class ToolchainFinder:
             remove_tree(folder)
 
     def instructions(self, toolchain: Toolchain, flags: Sequence[str]) -> InstructionSets | None:
-        """Which instructions code made with these flags may use; None where that is not known."""
+        """Instructions that code made with these flags may use; None where that is not known."""
         cc, deciding = Path(toolchain.cc), deciding_flags(flags)
         if toolchain.kind.family is Family.RUST:
             return instructions_of_rust(self._said(cc, "--print", "cfg", *deciding))
@@ -340,7 +340,7 @@ class ToolchainFinder:
         return kind
 
     def _macros(self, cc: Path, *flags: str) -> tuple[str, Outcome]:
-        """What a compiler of C defines by itself; empty where it does not work."""
+        """Macros that a compiler of C defines by itself; empty where it does not work."""
         empty = self._scratch / "empty.c"
         empty.parent.mkdir(parents=True, exist_ok=True)
         empty.touch()
@@ -353,7 +353,7 @@ class ToolchainFinder:
         return text, outcome
 
     def _raise_if_not_its_fault(self, what: str, outcome: Outcome) -> None:
-        """Where a program fails for want of something, that says nothing of what it can do.
+        """Raises where a program failed for want of something: that says nothing of its abilities.
 
         StorageFailed where the disk is full, CommandFailed where it was killed or too slow,
         InputError where it cannot be executed.

@@ -27,7 +27,7 @@ class Option:
     clang: int = 0
 
     def known_to(self, kind: Kind) -> bool:
-        """Whether this compiler has it."""
+        """True if this compiler has it."""
         return kind.version[0] >= (self.gcc if kind.family is Family.GCC else self.clang)
 
 

@@ -1,4 +1,4 @@
-"""Which instructions code may use, by what its compiler says of its flags. Pure.
+"""Instructions that code may use, by what its compiler says of its flags. Pure.
 
 Names are those of Linux in /proc/cpuinfo.
 """
@@ -48,7 +48,7 @@ def deciding_flags(flags: Iterable[str]) -> tuple[str, ...]:
 
 
 def instructions_of(macros: str, base: str) -> InstructionSets | None:
-    """By what GCC or Clang defines with the flags, and with `BASE_FLAG`; None if not x86-64."""
+    """Instructions by what GCC or Clang defines beyond `BASE_FLAG`; None if not x86-64."""
     if _X86 not in macros.splitlines():
         return None
     found = set(_MACRO.findall(macros)) - set(_MACRO.findall(base))
@@ -56,14 +56,14 @@ def instructions_of(macros: str, base: str) -> InstructionSets | None:
 
 
 def instructions_of_rust(cfg: str) -> InstructionSets | None:
-    """By what `rustc --print cfg` says with the flags; None if not x86-64."""
+    """Instructions by what `rustc --print cfg` says with the flags; None if not x86-64."""
     if _RUST_X86 not in cfg.splitlines():
         return None
     return _named(_RUST_FEATURE.findall(cfg))
 
 
 def _named(said: Iterable[str]) -> InstructionSets:
-    """What a compiler names; of what has no name here, nothing is known."""
+    """Instructions that a compiler names; of what has no name here, nothing is known."""
     sets = sorted({each for each in said if _is_a_set(each)})
     return InstructionSets(
         frozenset(name for each in sets for name in names_of(each)),

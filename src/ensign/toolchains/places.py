@@ -1,4 +1,4 @@
-"""Where compilers are looked for: this machine, or a root directory that is entered to ask them."""
+"""Places where compilers are looked for: this machine, or a root directory to enter."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ProgramPlace(Protocol):
         ...
 
     def names_in(self, folder: str) -> tuple[str, ...]:
-        """What is in a folder."""
+        """Content of a folder."""
         ...
 
 
@@ -44,7 +44,7 @@ class ToolPlace(ProgramPlace, Protocol):
 
     @property
     def name(self) -> str:
-        """What a study calls it."""
+        """Name that a study uses for it."""
         ...
 
     @property
@@ -66,7 +66,7 @@ class ToolPlace(ProgramPlace, Protocol):
         ...
 
     def argv(self, scratch: Path) -> tuple[str, ...]:
-        """What goes before a command that may write to `scratch` alone."""
+        """Words before a command that may write to `scratch` alone."""
         ...
 
 

@@ -40,7 +40,7 @@ NO_PROFILERS = Profilers()
 
 @dataclass(frozen=True, slots=True)
 class ProfileCount:
-    """How many functions there are, and how many of them were seen running."""
+    """Number of functions, and of those seen running."""
 
     functions: int
     profiled: int
@@ -67,7 +67,7 @@ def using(kind: Kind, folder: str) -> tuple[str, ...]:
 
 
 def instrumented_environment(kind: Kind, folder: str) -> tuple[tuple[str, str], ...]:
-    """What tells an instrumented program where its counts go."""
+    """Variable that tells an instrumented program where its counts go."""
     if kind.llvm_major:
         return (("LLVM_PROFILE_FILE", f"{folder}/%p-%m.profraw"),)
     return (("GCOV_PREFIX", folder),)
@@ -87,7 +87,7 @@ def bolt_instrument(bolt: str, program: str, counts: str) -> tuple[str, ...]:
 
 
 def branch_recording(perf: str, data: str) -> tuple[str, ...]:
-    """What goes in front of a command whose taken branches are to be recorded."""
+    """Words in front of a command whose taken branches are to be recorded."""
     return (perf, "record", "-e", "cycles:u", "-j", "any,u", "-o", data, "--")
 
 

@@ -49,7 +49,7 @@ _OF_RUST = ("codegen_units", "panic")
 
 
 def is_rustc(name: str) -> bool:
-    """Whether a compiler's name or path is one of rustc: `rustc`, `rustc-1.76`, `rustc+nightly`."""
+    """True if a compiler's name or path is one of rustc: `rustc`, `rustc-1.76`, `rustc+nightly`."""
     return _NAME.fullmatch(name.rsplit("/", 1)[-1]) is not None
 
 

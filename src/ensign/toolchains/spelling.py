@@ -1,4 +1,4 @@
-"""How a variant's choices are spelled for each family of compilers. Pure."""
+"""Spelling of a variant's choices for each family of compilers. Pure."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def with_separate_functions(flags: Flags) -> Flags:
 
 
 def without_evidence(flags: Flags) -> Flags:
-    """What a project is to be given: without the debug information that only proves flags."""
+    """Flags for a project: without the debug information that only proves flags."""
 
     def shipped(words: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(word for word in words if word not in _EVIDENCE)

@@ -1,4 +1,4 @@
-"""What each family of compilers calls things: tools, LTO, the linker. Pure.
+"""Names in each family of compilers: tools, LTO, the linker. Pure.
 
 **One linker per compiler.** GCC links every variant with its default linker, Clang every variant
 with LLD where LLD works, with or without LTO. So no comparison within a compiler mixes in a change
@@ -15,7 +15,7 @@ from enum import StrEnum
 
 
 def absent(package: str, known: Collection[str]) -> str:
-    """What to say of a package that the system has not; empty where it has, or if unknown.
+    """Message about a package that the system has not; empty where it has, or if unknown.
 
     `known` are the names of all its packages, none where these are not known.
     """
@@ -27,7 +27,7 @@ def absent(package: str, known: Collection[str]) -> str:
 
 
 def advice(package: str, known: Collection[str]) -> str:
-    """What to do for a missing package, as the end of a message."""
+    """Remedy for a missing package, as the end of a message."""
     return absent(package, known) or f"run 'apt-get install {package}'"
 
 
@@ -45,7 +45,7 @@ def newest(package: str, known: Collection[str]) -> str:
 
 
 class Family(StrEnum):
-    """Who made a compiler, by what it defines, or what `rustc -vV` says."""
+    """Maker of a compiler, by what it defines, or what `rustc -vV` says."""
 
     GCC = "gcc"
     CLANG = "clang"
@@ -80,7 +80,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What a variant passes to the compiler, and to the compiler when it links."""
+    """Words that a variant passes to the compiler, and to the compiler when it links."""
 
     compile: tuple[str, ...]
     link: tuple[str, ...]

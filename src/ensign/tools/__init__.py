@@ -1,1 +1,1 @@
-"""What stands around an experiment: drafts, examinations, shipping, bundles."""
+"""Tools around an experiment: drafts, examinations, shipping, bundles."""

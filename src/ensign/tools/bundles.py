@@ -71,7 +71,7 @@ def verify_study(file: StudyFile) -> Verification:
 
 
 def verify_comparison(folder: Path) -> Verification:
-    """Of the bundle of a comparison, unpacked there. InputError where it is damaged."""
+    """Verification of a comparison's bundle, unpacked there. InputError where it is damaged."""
     result = read_bundled(folder).result()
     kept = StudyFolder(folder).read_json(FIGURES)
     return verified_figures(kept, result, "measured executions")
@@ -85,7 +85,7 @@ def raced_keys(folder: StudyFolder, record: Record) -> tuple[str, ...]:
 
 
 def changed_trials(folder: StudyFolder, record: Record) -> tuple[str, ...]:
-    """What of the trials is not what was written when they were raced, in sentences."""
+    """Trials that are not what was written when they were raced, in sentences."""
     return tuple(text for key in raced_keys(folder, record) for text in folder.changed_trials(key))
 
 
@@ -148,7 +148,7 @@ class StudyEvidence:
     page: Path
 
     def verified(self) -> Verification:
-        """Whether what was told of it follows from its raw trials. InputError as `result`."""
+        """True if what was told of it follows from its raw trials. InputError as `result`."""
         return verify_study(self.file)
 
     def result(self) -> Result:
@@ -167,7 +167,7 @@ class BundledComparison:
     folder: Path
 
     def verified(self) -> Verification:
-        """Whether what was told of it follows from what was measured. InputError as `result`."""
+        """True if what was told of it follows from what was measured. InputError as `result`."""
         return verify_comparison(self.folder)
 
     def result(self) -> Result:
@@ -265,7 +265,7 @@ def _require_as_raced(file: StudyFile) -> None:
 
 
 def signer_of_bundle(path: Path, signers: Path | None = None) -> Signer | None:
-    """Who signed a bundle, None where nobody did; see `signer_of`. InputError as `unpack`."""
+    """Signer of a bundle, None where nobody signed; see `signer_of`. InputError as `unpack`."""
     signed = read_signed(path)
     if signed.signature is None:
         return None
@@ -293,7 +293,7 @@ def unbundle(path: Path, folder: Path) -> tuple[tuple[Path, ...], tuple[str, ...
 
 
 def _missing(file: StudyFile, folder: Path) -> Iterator[str]:
-    """What lies beside a study and is too large for a bundle."""
+    """Files beside a study that are too large for a bundle."""
     asked, suite = file.study.source, file.suite
     if isinstance(asked, PathSource):
         yield f"the source is not in a bundle: put it at {folder / asked.path}"

@@ -50,14 +50,14 @@ _PYTHON = (
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where programs are asked: `argv` goes before each."""
+    """Place where programs are asked: `argv` goes before each."""
 
     argv: tuple[str, ...]
     path: str
     root: RootDirectory
 
     def ask(self, *words: str) -> str:
-        """What a command prints; empty where it fails."""
+        """Output of a command; empty where it fails."""
         said = run_bounded((*self.argv, *words), {"PATH": self.path, "LC_ALL": "C"}, _BOUNDS)
         return said.text.strip() if said.ok else ""
 

@@ -34,7 +34,7 @@ _Rounds = tuple[Study, Record, tuple[Trial, ...]]
 
 
 def differences(a: Path, b: Path) -> StudyDifference:
-    """How B differs from A; each is a study file or a bundle.
+    """Comparison of B with A; each is a study file or a bundle.
 
     InputError where nothing is measured, or where they cannot be compared.
     """
@@ -129,7 +129,7 @@ def _facts(record: Record) -> dict[str, str]:
 
 
 def _settings(rounds: _Rounds, shared: Sequence[str]) -> dict[str, str]:
-    """What decides how it was measured, in words; commands with their numbers of requests."""
+    """Circumstances of a measurement, in words; commands with their numbers of requests."""
     study, record, trials = rounds
     env = {} if study.server is None else study.server.env
     return {

@@ -39,7 +39,7 @@ _BY_SIGNAL = 128  # as shells tell it
 
 @dataclass(frozen=True, slots=True)
 class WatchedBuild:
-    """How it ended: the command's exit status (128 and the signal's number where one ended it).
+    """Outcome: the command's exit status (128 and the signal's number where one ended it).
 
     `calls` are those of this build, `kept` is how many of an earlier one still hold.
     """
@@ -57,7 +57,7 @@ class WatchedBuild:
 
     @property
     def built_nothing(self) -> bool:
-        """Whether Cargo found that all was there: it asked rustc for its version and no more."""
+        """True if Cargo found that all was there: it asked rustc for its version and no more."""
         return bool(self.calls) and all(map(_asks_only, self.calls))
 
     @property
@@ -120,7 +120,7 @@ def _rust_linked(call: Call) -> bool:
 
 
 def _kept(output: Path, calls: Sequence[Call]) -> tuple[bytes, ...]:
-    """Of an earlier record what still holds: a build that goes on compiles a part only."""
+    """Calls of an earlier record that still hold: a build that goes on compiles a part only."""
     with suppress(InputError):
         if output.exists():
             return still_true(read_record(output), calls)
@@ -167,7 +167,7 @@ def _run(command: Sequence[str], env: Mapping[str, str]) -> int:
 
 
 class _Heir:
-    """Who gets the signals sent to this process: the command, as soon as it has been started."""
+    """Receiver of signals sent to this process: the command, once it has been started."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -196,7 +196,7 @@ class _Heir:
 
 @contextmanager
 def _signals_passed_on() -> Iterator[_Heir]:
-    """What is sent to this process goes to the command, which decides what it means.
+    """Signals to this process go to the command, which decides what they mean.
 
     From before its start: else a signal of that moment would end this process and not the build.
     """
@@ -214,7 +214,7 @@ def _signals_passed_on() -> Iterator[_Heir]:
 
 
 def _at_terminal() -> bool:
-    """Whether a terminal's keys reach the command, too: it is in the foreground with this one."""
+    """True if a terminal's keys reach the command, too: it is in the foreground with this one."""
     try:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     except (OSError, ValueError):

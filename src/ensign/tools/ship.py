@@ -68,7 +68,7 @@ class Host:
 
 
 def read_host(path: Path) -> Host:
-    """By a copy of its /proc/cpuinfo, or what `ensign env show --json` says there. InputError."""
+    """Host by a copy of /proc/cpuinfo, or by `ensign env show --json` there. InputError."""
     name = visible(str(path))
     try:
         own = path.resolve() == _OWN  # the kernel's files are no regular ones
@@ -91,7 +91,7 @@ def read_host(path: Path) -> Host:
 def require_hosts(
     variant: str, instructions: InstructionSets | None, hosts: Sequence[Host]
 ) -> dict[str, str]:
-    """What is not known of hosts, by their names: whether they have all that the variant may use.
+    """Doubts about hosts, by their names: whether they have all that the variant may use.
 
     InputError where one of them lacks something, or nothing is known of what it may use.
     """
@@ -169,7 +169,7 @@ def _require_way(file: StudyFile, variant: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What the change must do besides: run on these hosts, and work with these other compilers.
+    """Further demands on the change: run on these hosts, and work with these other compilers.
 
     With `update_lock` their environments may be others than the lock file pins; it is renewed.
     """
@@ -346,7 +346,7 @@ def chosen(result: Result, wanted: str | None, despite: Collection[str] = ()) ->
 
 
 def _regressions(result: Result, variant: str) -> str:
-    """By the phase that decides about the variant, where it took part in it."""
+    """Regressions in the phase that decides about the variant, where it took part in it."""
     second = None if result.confirmation is None else result.confirmation.result
     for judged in filter(None, (second, result)):
         compared = next((each for each in judged.suite if each.comparison.variant == variant), None)

@@ -51,7 +51,7 @@ def _per_profile(variant: Variant, profiles: int) -> Iterator[Variant]:
 
 
 def expansion_problems(study: Study) -> tuple[Problem, ...]:
-    """What is wrong with `exclude`, `include` and `baseline`, each with its place."""
+    """Problems of `exclude`, `include` and `baseline`, each with its place."""
     if study.axes.combine == "list" and not study.include:
         text = "'combine' is 'list', and there is no [[include]]: nothing would be built"
         return (Problem(("axes", "combine"), text),)
@@ -76,7 +76,7 @@ def _baselines(study: Study, variants: Sequence[Variant]) -> tuple[Variant, ...]
 
 
 def same_choices(one: Variant, other: Variant) -> bool:
-    """Whether two variants are the same point of the axes, whatever they are called."""
+    """True if two variants are the same point of the axes, whatever they are called."""
     return one.choices == other.choices
 
 

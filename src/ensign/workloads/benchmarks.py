@@ -16,7 +16,7 @@ from ensign.workloads.kind import OwnRun, PrintedReport, ReportText
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """How a framework is asked for its figures, and how these are read.
+    """Request for a framework's figures, and their reader.
 
     `options` come after the command, `env` goes into its environment. They are read by the `report`
     or by the `pattern` in what it prints.
@@ -55,7 +55,7 @@ class BenchmarksKind:
     """A `command` that `benchmarks` says the framework of."""
 
     def has(self, workload: Workload) -> bool:
-        """By its key."""
+        """True if it has the key of this kind."""
         return workload.benchmarks is not None
 
     def counts_itself(self, workload: Workload) -> bool:  # noqa: ARG002
@@ -63,7 +63,7 @@ class BenchmarksKind:
         return True
 
     def problems(self, study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
-        """What every command needs, and nothing else that says what it achieves."""
+        """Problems that every command may have, and other sources of what it achieves."""
         if workload.command is None:
             text = f"'benchmarks' of workload '{workload.name}' needs a 'command'"
             yield Problem((*where, "benchmarks"), text)

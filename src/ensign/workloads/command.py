@@ -15,7 +15,7 @@ class CommandKind:
     """A workload with a `command`."""
 
     def has(self, workload: Workload) -> bool:
-        """By its key."""
+        """True if it has the key of this kind."""
         return workload.command is not None
 
     def counts_itself(self, workload: Workload) -> bool:  # noqa: ARG002
@@ -46,7 +46,7 @@ class CommandKind:
 
 
 def _expectation_problems(workload: Workload, where: Where) -> Iterator[Problem]:
-    """What is expected is one output, and that of a run that a check can make."""
+    """Problems of an expected output: it is one, and that of a run that a check can make."""
     called = f"workload '{workload.name}'"
     for key in ("expected", "expected_sha256"):
         said = getattr(workload, key)

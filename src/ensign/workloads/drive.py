@@ -21,7 +21,7 @@ class DriveKind:
     """A workload with a `drive`."""
 
     def has(self, workload: Workload) -> bool:
-        """By its key."""
+        """True if it has the key of this kind."""
         return workload.drive is not None
 
     def counts_itself(self, workload: Workload) -> bool:  # noqa: ARG002
@@ -41,7 +41,7 @@ class DriveKind:
             yield Problem((*where, "requests"), text)
 
     def processes(self, workload: Workload, requests: int | None) -> DrivenServer:  # noqa: ARG002
-        """What is sent. ValueError for a workload of another kind."""
+        """Requests of a workload. ValueError for a workload of another kind."""
         if workload.drive is None:
             raise ValueError(f"workload {workload.name} has no drive")
         return DrivenServer(workload.drive)

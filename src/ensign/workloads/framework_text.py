@@ -1,4 +1,4 @@
-"""What benchmark frameworks write, as named scores: what all of them share. Pure."""
+"""Named scores in the output of benchmark frameworks: parts that all share. Pure."""
 
 from __future__ import annotations
 

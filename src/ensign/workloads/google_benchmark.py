@@ -1,4 +1,4 @@
-"""What a program made with Google Benchmark says, in its JSON. Pure."""
+"""Reader of the JSON of programs made with Google Benchmark. Pure."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class SplitStudy:
     origins: Mapping[Where, tuple[int, ...]]
 
     def repeats(self, where: Where) -> bool:
-        """Whether what is wrong there is wrong with the same workload's first input, too."""
+        """True if what is wrong there is wrong with the same workload's first input, too."""
         if where[-1:] == ("name",):
             return False
         for start, written in self.origins.items():
@@ -99,7 +99,7 @@ def _split(
 
 
 def _names(name: str, paths: Sequence[str]) -> list[str]:
-    """By the files' own names; by their paths where two files are called the same."""
+    """Names of the files; their paths where two files are called the same."""
     short = [_named(name, PurePosixPath(path).name) for path in paths]
     whole = [_named(name, path) for path in paths]
     return [a if short.count(a) == 1 else b for a, b in zip(short, whole, strict=True)]

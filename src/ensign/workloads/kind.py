@@ -1,4 +1,4 @@
-"""What a kind of workload says of its workloads to those that check, plan and race them. Pure."""
+"""The interface of a kind of workload for those that check, plan and race it. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ensign.model.trials import NamedScore, Score
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """How it is known what one run completed: a count, a pattern of what it prints, or a file.
+    """Source of the number of operations: a count, a pattern of the output, or a file.
 
     `json` is the path of a file that it writes, and the JSON pointer of the number in that. Without
     any of these a run is one operation.
@@ -39,7 +39,7 @@ class ReportText:
 
 @dataclass(frozen=True, slots=True)
 class PrintedReport:
-    """What a run prints, and how the scores in it are read; see `ReportText`."""
+    """Output of a run, and how the scores in it are read; see `ReportText`."""
 
     scores: Callable[[str], tuple[NamedScore, ...]]
 
@@ -81,24 +81,24 @@ class WorkloadKind(Protocol):
     """A kind of workload. Each is a module of this package and a row of `registry.KINDS`."""
 
     def has(self, workload: Workload) -> bool:
-        """Whether the workload is of this kind, by the keys that it has."""
+        """True if the workload is of this kind, by the keys that it has."""
         ...
 
     def counts_itself(self, workload: Workload) -> bool:
-        """Whether it says what it completed, though the study does not."""
+        """True if it says what it completed, though the study does not."""
         ...
 
     def problems(self, study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
-        """What the study lacks for it, or says in vain; `where` leads to the workload's table."""
+        """Problems of the study with it; `where` leads to the workload's table."""
         ...
 
     def processes(self, workload: Workload, requests: int | None) -> Processes:
-        """What one execution runs; `requests` are to be sent, where a number was chosen."""
+        """Command of one execution; `requests` are to be sent, where a number was chosen."""
         ...
 
 
 def said_operations(workload: Workload) -> Operations | None:
-    """What the study says of a run's operations; None where it says nothing."""
+    """Operations of a run as the study gives them; None where it says nothing."""
     said = workload.operations
     if said is None:
         return None

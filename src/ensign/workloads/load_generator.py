@@ -14,11 +14,11 @@ class LoadGeneratorKind:
     """A workload with a `load`; generators that are known by name are kinds of their own."""
 
     def has(self, workload: Workload) -> bool:
-        """By its key."""
+        """True if it has the key of this kind."""
         return workload.load is not None
 
     def counts_itself(self, workload: Workload) -> bool:  # noqa: ARG002
-        """Of an unknown generator only the study knows it."""
+        """False: of an unknown generator only the study knows it."""
         return False
 
     def problems(self, study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
@@ -40,7 +40,7 @@ class LoadGeneratorKind:
 
 
 def load_problems(study: Study, workload: Workload, where: Where) -> Iterator[Problem]:
-    """What every load generator needs."""
+    """Problems that every load generator may have."""
     called = f"workload '{workload.name}'"
     load = workload.load or ()
     if study.server is None:

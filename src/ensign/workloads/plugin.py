@@ -61,7 +61,7 @@ class PublishedSuite(Protocol):
         ...
 
     def is_test(self, path: PurePath) -> bool:
-        """Whether a file is a test, by its name."""
+        """True if a file is a test, by its name."""
         ...
 
     def expand(self, study: Study, tests: Mapping[str, SourceFile]) -> Study:
@@ -75,7 +75,7 @@ class PublishedSuite(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """What the package brings. Its kinds come before the general ones."""
+    """Kinds and suites of the package. Its kinds come before the general ones."""
 
     kinds: tuple[WorkloadKind, ...] = ()
     suites: tuple[PublishedSuite, ...] = ()

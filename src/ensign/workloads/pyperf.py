@@ -1,4 +1,4 @@
-"""What a script made with pyperf says, in its JSON. Pure."""
+"""Reader of the JSON of scripts made with pyperf. Pure."""
 
 from __future__ import annotations
 
@@ -59,5 +59,5 @@ def _scores(report: _Report) -> Iterator[NamedScore]:
 
 
 def _first(benchmark: _Benchmark) -> dict[str, Any]:
-    """What its processes say of it, which may be more than it says itself."""
+    """Facts of its processes, which may be more than it says itself."""
     return benchmark.runs[0].metadata if benchmark.runs else {}

@@ -53,7 +53,7 @@ def kind_of(workload: Workload) -> WorkloadKind:
 
 
 def may_end_by_the_clock(workload: Workload) -> bool:
-    """Whether nothing says how much it does: neither the study nor the workload itself."""
+    """True if nothing says how much it does: neither the study nor the workload itself."""
     said = workload.by_turns or workload.operations is not None
     return not said and not kind_of(workload).counts_itself(workload)
 

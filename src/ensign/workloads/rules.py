@@ -1,4 +1,4 @@
-"""What a study's workloads lack, of whatever kind they are. Pure."""
+"""Problems of a study's workloads, of whatever kind they are. Pure."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _repeated_names(workloads: Sequence[Workload], where: Where) -> Iterator[Pro
 
 
 def _training(workloads: Sequence[Workload]) -> Iterator[Problem]:
-    """How much a training sends is not chosen from a pilot."""
+    """A training whose number of requests is not chosen from a pilot."""
     for index, workload in enumerate(workloads):
         where = ("training", "workloads", index)
         sent = [

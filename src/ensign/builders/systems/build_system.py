@@ -1,4 +1,4 @@
-"""What a build system is here: how it is recognized, and how it builds a variant. Pure."""
+"""The interface of build systems: how one is recognized, and how it builds a variant. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Listing:
     folders: Mapping[str, Listing] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
-        """What a file says; empty where it is not there or was not read."""
+        """Content of a file; empty where it is not there or was not read."""
         return self.texts.get(name, "")
 
 
@@ -51,7 +51,7 @@ class BuildSystem(Protocol):
     """Files of the top folder whose texts `recognized` looks at."""
 
     def recognized(self, listing: Listing) -> Recognized | None:
-        """What to write for a tree with this top folder; None where it has another system."""
+        """Keys for a tree with this top folder; None where it has another system."""
         ...
 
     def problems(self, build: Build) -> Iterator[Problem]:
@@ -118,12 +118,12 @@ _LEVELS = ("-O", "-O[0-3gsz]", "-Ofast")
 
 
 def build_folder(build: Build) -> str:
-    """Where the build happens, relative to the source folder."""
+    """Folder of the build, relative to the source folder."""
     return build.folder if build.in_source else BUILD_FOLDER
 
 
 def by_variables(build: Build) -> bool:
-    """Whether the system itself passes the flags; else the recorder does."""
+    """True if the system itself passes the flags; else the recorder does."""
     return build.flags_by != "recorder"
 
 

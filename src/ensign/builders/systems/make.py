@@ -63,7 +63,7 @@ def makefile_of(names: frozenset[str]) -> str:
 
 
 def included_names(text: str) -> tuple[str, ...]:
-    """What a makefile includes, as far as it says that without variables and patterns."""
+    """Files that a makefile includes, as far as it says so without variables and patterns."""
     words = (
         word for found in _INCLUDED.findall(_CONTINUED.sub(" ", text)) for word in found.split()
     )
@@ -83,7 +83,7 @@ def _with_included(listing: Listing, name: str) -> str:
 
 
 def how_it_listens(text: str) -> FlagsBy:
-    """How flags reach the compiler past what a makefile says of its variables.
+    """Ways by which flags reach the compiler past what a makefile says of its variables.
 
     A variable of the command line replaces what the makefile assigns to it, which may be needed.
     One of the environment is replaced by the makefile, unless that only adds, or gives a default.
@@ -106,6 +106,6 @@ def how_it_listens(text: str) -> FlagsBy:
 
 
 def _has_own_level(line: str) -> bool:
-    """Whether a recipe calls a compiler with a level that no variable holds."""
+    """True if a recipe calls a compiler with a level that no variable holds."""
     calls = line.startswith("\t") and _ANY_COMPILER.search(line) is not None
     return calls and _LEVEL.search(line) is not None

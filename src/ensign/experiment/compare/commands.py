@@ -121,7 +121,7 @@ def _without_env(words: Words) -> Words:
 
 
 def _assigned(word: str) -> str:
-    """Of a long setting, `GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2`, its last name and the value."""
+    """Last name and value of a long setting such as `GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2`."""
     found = _KEY.search(word)
     return word if found is None or len(word) <= LONGEST else found[0].lstrip("-")
 
@@ -197,7 +197,7 @@ def parse_env(assignments: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 
 
 def sink_of(options: Options) -> Sink:
-    """Where standard output goes that has no file."""
+    """Sink of standard output that has no file."""
     return Sink(options.output) if options.output in set(Sink) else Sink.PIPE
 
 
@@ -215,7 +215,7 @@ def completed(options: Options) -> Options:
 
 
 def _score(options: Options) -> Score | None:
-    """What a program says of its own speed. InputError where that is said by halves."""
+    """Score of a program's own speed. InputError where that is said by halves."""
     unit, better = options.unit, options.better
     if options.score is None:
         if unit or better is not None:
@@ -417,7 +417,7 @@ def require_rest(commands: Sequence[CommandVariant], failures: Sequence[VariantF
 
 
 def failure_of(found: Sequence[FailedCommand]) -> CommandFailed:
-    """What to say of them at the end."""
+    """The error to raise for them at the end."""
     said = (
         f"'{each.command.name}' failed {each.failure.where}: {each.failure.text}" for each in found
     )
@@ -425,7 +425,7 @@ def failure_of(found: Sequence[FailedCommand]) -> CommandFailed:
 
 
 def deadline_hint(deadline_ns: int) -> str:
-    """What helps against a deadline that the user did not set."""
+    """Remedy for a deadline that the user did not set."""
     took = format_duration(deadline_ns)
     return (
         f"what takes {took}, far longer than every run before the race, hangs; if not: --deadline"

@@ -125,7 +125,7 @@ def _span(first: int, last: int) -> range:
 
 
 def read_drive(path: Path) -> Drive:
-    """What is sent. InputError with the key that is wrong."""
+    """Requests of the drive. InputError with the key that is wrong."""
     try:
         return Drive.model_validate(tomllib.loads(read_text(path)))
     except tomllib.TOMLDecodeError as error:
@@ -152,7 +152,7 @@ _SHOWN = "inherit"
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """How a field is given on the command line.
+    """Spelling of a field on the command line.
 
     Its option is `--FIELD` unless it has other `names`, of type `kind` (else
     the field's own, or a text that is `read`). `default` is a text where the field's is none.
@@ -413,32 +413,32 @@ class Options:
 
     @property
     def scored(self) -> bool:
-        """Whether what programs say of their own speed is compared."""
+        """True if what programs say of their own speed is compared."""
         return self.score is not None or bool(self.benchmarks)
 
     @property
     def serves(self) -> bool:
-        """Whether the commands are servers."""
+        """True if the commands are servers."""
         return bool(self.load) or self.drive is not None
 
     @property
     def copies(self) -> int:
-        """How often the baseline takes part."""
+        """Number of times that the baseline takes part."""
         return 2 if self.twin else 1
 
     @property
     def least_runs(self) -> int:
-        """How many executions of each there are at least."""
+        """Least number of executions of each."""
         return self.runs or self.min_runs or 0
 
     @property
     def most_runs(self) -> int | None:
-        """How many executions of each there are at most; None: as many as the budget holds."""
+        """Largest number of executions of each; None: as many as the budget holds."""
         return self.runs or self.max_runs
 
     @property
     def run_deadline_ns(self) -> int:
-        """How long one run of a command may take: as asked, or the budget, or ten minutes."""
+        """Longest time of one run of a command: as asked, or the budget, or ten minutes."""
         return self.deadline_ns or self.budget_ns or _LONGEST_RUN_NS
 
 

@@ -31,7 +31,7 @@ _NOTEWORTHY_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class RacePlan:
-    """How the race is run. `pinned` is False where the variants need more than one CPU.
+    """The race as planned. `pinned` is False where the variants need more than one CPU.
 
     `execution_ns` is what one execution of all variants (the twin's too) is expected to take;
     `expected_ns` the running time per variant. `apart`: servers are there by turns, too. What runs
@@ -83,7 +83,7 @@ def _hangs_after_ns(options: Options, pilots: Mapping[str, CommandPilot]) -> int
 
 
 def asked(options: Options) -> Requested:
-    """What the rule has to keep to."""
+    """Choices that the rule has to keep to."""
     return Requested(
         metric=options.metric,
         mode=options.mode,
@@ -161,7 +161,7 @@ def require_rest_of_budget(options: Options, spent_ns: int, execution_ns: int) -
 
 
 def longest_pilot_ns(options: Options) -> int | None:
-    """When the first run of a command shows that it does not fit; None where nothing bounds it.
+    """Time of a first run that shows that it does not fit; None where nothing bounds it.
 
     The baseline runs five times at least: once alone, and twice, with its twin, in two executions.
     """
@@ -171,7 +171,7 @@ def longest_pilot_ns(options: Options) -> int | None:
 
 
 def budget_too_small(options: Options, name: str, commands: int, after_ns: int) -> InputError:
-    """What is said of a command whose first run shows that it does not fit."""
+    """Error for a command whose first run shows that it does not fit."""
     runs = commands + _FEWEST * (commands + 1)
     return InputError(
         f"--budget {format_duration(options.budget_ns or 0)} is too small: '{name}' alone takes "
@@ -218,7 +218,7 @@ def _nearest(spent_ns: int, execution_ns: int) -> str:
 def experiment_of(
     options: Options, names: Sequence[str], planned: RacedWorkloads, rounds: int, budget_ns: int
 ) -> Experiment:
-    """How the commands of these names are compared when so many rounds fit into the budget."""
+    """Rule for the commands of these names when so many rounds fit into the budget."""
     precision = options.precision
     open_end = options.budget_ns is None and options.runs is None
     if precision is None and open_end and options.margin is None:
@@ -245,7 +245,7 @@ def experiment_of(
 
 @dataclass(frozen=True, slots=True)
 class RacedWorkloads:
-    """What is raced, and by which cost it is compared."""
+    """Workloads that are raced, and the cost by which they are compared."""
 
     workloads: tuple[str, ...]
     metric: Metric

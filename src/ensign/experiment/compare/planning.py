@@ -1,4 +1,4 @@
-"""What unmeasured executions tell before a race: its plan, and whether it may be judged."""
+"""Unmeasured executions before a race: its plan, and whether it may be judged."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _STARTING_NS = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """How to race, what failed already, and who runs for a fixed time, so that nothing is judged.
+    """Plan of a race, failures so far, and who runs for a fixed time, so that nothing is judged.
 
     Where no execution was `sliced` to see that, the first measured ones are to show it; where they
     cannot either, it is `unknown`.
@@ -104,7 +104,7 @@ class Planned:
         )
 
     def seen_in(self, trials: Sequence[Trial]) -> Planned | None:
-        """What the first executions of the race show of who runs for a fixed time.
+        """Programs that run for a fixed time, by the first executions of the race.
 
         The first two, where none was spent on the question before; and some more by their medians,
         which a busy machine does not disturb.
@@ -168,11 +168,11 @@ class Piloting:
         return self._tested(Planned(plan, failures, pilots, traces))
 
     def _all_same(self, traces: Traces) -> bool:
-        """Whether every command runs what the baseline runs, on the same input."""
+        """True if every command runs what the baseline runs, on the same input."""
         return all(each.variant in traces.same for each in self.commands[1:])
 
     def _same_at_once(self) -> Traces | None:
-        """What was traced before anything else, where programs seem to be the same.
+        """Traces taken before anything else, where programs seem to be the same.
 
         A command that fails is told by the runs alone that follow.
         """
@@ -247,7 +247,7 @@ class Piloting:
         return self.options.budget_ns or DEFAULT_BUDGET_NS
 
     def _tested(self, planned: Planned) -> Planned:
-        """Whether anyone runs for a fixed time."""
+        """True if anyone runs for a fixed time."""
         plan, pilots = planned.plan, planned.pilots
         worth = self._worth_slicing(plan, pilots)
         later = worth and self._may_wait(plan)
@@ -270,7 +270,7 @@ class Piloting:
         return replace(planned, plan=plan, self_timed=found)
 
     def _again(self, planned: Planned, found: tuple[SelfTimed, ...]) -> tuple[SelfTimed, ...]:
-        """Of whom another execution says so, too, beside the runs before and others after it."""
+        """Those whom another execution shows, too, beside the runs before and others after it."""
         pilots, sliced = planned.pilots, self._sliced(planned)
         if sliced is None:
             return ()
@@ -376,7 +376,7 @@ class Piloting:
         return more
 
     def _count(self, wall_ns: int, took_ns: int) -> int:
-        """How many runs of each command; with its start one takes `took_ns`."""
+        """Number of runs of each command; with its start one takes `took_ns`."""
         allowed_ns = self._budget_ns * _PILOTS_SHARE / len(self.commands)
         return runs_to_look_at(wall_ns, took_ns, allowed_ns)
 

@@ -21,7 +21,7 @@ _LAST_FEW = 4
 
 @dataclass(frozen=True, slots=True)
 class RaceLimits:
-    """When a race ends: at `deadline_ns` on the clock given, or at a look.
+    """End of a race: at `deadline_ns` on the clock given, or at a look.
 
     `may_end` is asked at each look, from the `least` rounds on; it returns why the race may end, or
     None. With `look` False nothing is looked at before the end (too few rounds fit for that, or
@@ -134,7 +134,7 @@ class _CommandRounds:
         return self.limits.deadline_ns - self.clock_ns() - state.starting_ns
 
     def _wanted(self, rounds: int) -> int:
-        """How many rounds to the next look, or to the end."""
+        """Number of rounds to the next look, or to the end."""
         wanted = _UNTIL_THE_BUDGET_ENDS
         if self.limits.look:
             wanted = next_look(rounds) - rounds

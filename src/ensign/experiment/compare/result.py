@@ -67,7 +67,7 @@ class FinishedRace:
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """What was raced; what failed for a deadline that nobody set says how to set one."""
+        """Trials; one that failed for a deadline that nobody set says how to set one."""
         return tuple(
             replace(trial, failures=tuple(self._told(each) for each in trial.failures))
             if trial.failures
@@ -77,7 +77,7 @@ class FinishedRace:
 
     @property
     def error(self) -> EnsignError | None:
-        """What failed, also where some was measured."""
+        """The failure, also where some was measured."""
         late = [each for trial in self.trials for each in trial.failures]
         failed = (*self.early, *failed_commands(self.commands, late))
         return self.outcome.error or (failure_of(failed) if failed else None)
@@ -126,7 +126,7 @@ class CompareEvidence:
         write_atomically(path.absolute(), pack(FILE, ensign.__version__, members))
 
     def _longer(self, result: Result) -> tuple[Finding, ...]:
-        """What it would take to decide what is open, where nothing else is wrong with it."""
+        """Finding on a longer race that would decide what is open, where nothing else is wrong."""
         same = {each.subject for each in self.record.findings if each.is_a(SAME_BYTES)}
         each = (one for one in result.comparisons if one.variant not in same)
         longer = longer_race(each, result.margin)
@@ -142,7 +142,7 @@ class CompareEvidence:
 
 
 def read_bundled(folder: Path) -> CompareEvidence:
-    """What was packed. InputError where it is damaged, or of another version."""
+    """Content of a bundle. InputError where it is damaged, or of another version."""
     from ensign.store.trial_file import require_plausible  # noqa: PLC0415  # at first use
 
     path = folder / FILE
@@ -168,7 +168,7 @@ def compare_evidence(options: Options, raced: FinishedRace, redo: str = "") -> C
 
 
 def compare_record(options: Options, raced: FinishedRace) -> Record:
-    """What the result rests on beside its trials."""
+    """Evidence of the result beside its trials."""
     left = [each for each in raced.commands if each.variant in raced.so_far.variants]
     pilots = raced.planned.pilots
     return Record(

@@ -39,7 +39,7 @@ from ensign.model.trials import TWIN, Trial, VariantFailure
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a race is: rounds, its time (ns) and the comparisons so far.
+    """Progress of a race: rounds, its time (ns) and the comparisons so far.
 
     These are computed for who shows them alone: over thousands of executions it takes a while, in
     which the next one runs already.
@@ -53,7 +53,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a race will take (ns): one round of all variants, and all of it at most.
+    """Time that a race will take (ns): one round of all variants, and all of it at most.
 
     `asked` is False where the user left it open and it takes longer than it usually would.
     """
@@ -65,7 +65,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRace:
-    """What was seen before the race, and the requests by workload, of those that did not fail.
+    """Observations before the race, and the requests by workload, of those that did not fail.
 
     Nothing is raced where there are none. The budget counts from `start_ns`; `before` is the
     machine as it was, `findings` what there is to say of its CPUs. Variants that run the `same`
@@ -91,7 +91,7 @@ class PlannedRace:
 
 @dataclass(frozen=True, slots=True)
 class CompareSteps:
-    """What the steps of an experiment are for commands: what to race, where, and whom to tell.
+    """Steps of an experiment for commands: what to race, where, and whom to tell.
 
     `redo` is the command line, `bundle` a file for all raw data; `shared` is what there is to say
     beforehand, of other races on this machine too; `cleaned` gets what a clean-up command did
@@ -233,7 +233,7 @@ class CompareSteps:
     def _beside_runs_after(
         self, workloads: PlannedWorkloads, trials: Sequence[Trial]
     ) -> PlannedWorkloads:
-        """Who seems to run for a fixed time is seen beside runs alone after the race, too.
+        """Commands that seem to run for a fixed time, seen beside runs alone after the race, too.
 
         On a machine that became faster meanwhile, fixed work uses less in the race than before it.
         """
@@ -246,7 +246,7 @@ class CompareSteps:
 
     @property
     def _bounded(self) -> bool:
-        """Whether time ends the race, and not a number of runs that was asked for alone."""
+        """True if time ends the race, and not a number of runs that was asked for alone."""
         return self.options.budget_ns is not None or not self.options.least_runs
 
     def confirm(self, raced: FinishedRace) -> FinishedRace:
@@ -337,7 +337,7 @@ class CompareSteps:
         outcome: RaceOutcome,
         experiment: Experiment | None = None,
     ) -> FinishedRace:
-        """What was raced; without an `experiment` nothing was, as it runs for a fixed time."""
+        """The finished race; without `experiment` nothing was raced: it runs for a fixed time."""
         after, spent_ns = machine_state(), self.ports.clock.monotonic_ns() - planned.start_ns
         rule = experiment or self._experiment(seen, 1, planned.budget_ns)
         return FinishedRace(

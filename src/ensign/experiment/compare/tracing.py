@@ -41,7 +41,7 @@ _AROUND = ("setup", "prepare", "cleanup", "load", "preload")
 
 @dataclass(frozen=True, slots=True)
 class SamePrograms:
-    """Which commands run what an earlier one runs (variant to variant), and what is said of it."""
+    """Commands that run what an earlier one runs (variant to variant), and findings on it."""
 
     of: Mapping[str, str]
     findings: tuple[Finding, ...] = ()
@@ -50,7 +50,7 @@ class SamePrograms:
 def may_be_same(
     options: Options, commands: Sequence[CommandVariant], identities: Identities
 ) -> bool:
-    """Whether a command's program and arguments are those of an earlier one. Nothing is run."""
+    """True if a command's program and arguments are those of an earlier one. Nothing is run."""
     if own_input(options):
         return False
     programs: dict[object, list[str]] = {}
@@ -67,7 +67,7 @@ def may_be_same(
 
 
 def own_input(options: Options) -> str:
-    """What may give each variant another input, which no trace of it shows; empty if nothing."""
+    """Sources of another input for each variant, which no trace shows; empty if none."""
     texts = {"input": (options.input or "",), "env": options.env}
     texts |= {part: getattr(options, part) for part in _AROUND}
     found = [f"--{name}" for name, said in texts.items() if any(_PLACE in one for one in said)]
@@ -80,7 +80,7 @@ def same_programs(
     content: Callable[[str], str],
     own: str = "",
 ) -> SamePrograms:
-    """By all files that ran, whatever their paths, the arguments, and the files that were read.
+    """Same programs, by all files that ran, whatever their paths, arguments, and files read.
 
     `content` identifies what a path holds, and is empty where that cannot be told; `own` is what
     gives each an input of its own. Of what was not seen in full nothing is said. Where the programs
@@ -114,7 +114,7 @@ def same_programs(
 
 
 def content_of(path: str, identities: Identities) -> str:
-    """What identifies a file's content; of a folder its names; empty where it is gone."""
+    """Identity of a file's content; of a folder its names; empty where it is gone."""
     try:
         if not Path(path).is_dir():
             return _content(path, identities)
@@ -161,7 +161,7 @@ def _differences(first: CommandVariant, second: CommandVariant) -> str:
 def _other_files(
     first: TracedExecution, second: TracedExecution, content: Callable[[str], str]
 ) -> str:
-    """What the executions read that is not the same; files that one wrote itself do not count."""
+    """Files read that are not the same; those that an execution wrote itself do not count."""
     if first.read_in_part or second.read_in_part:
         return "they read more files than are compared"
     mine, its = _read(first) - _read(second), _read(second) - _read(first)
@@ -185,7 +185,7 @@ TOO_LONG = "the budget is too short to trace an execution besides"
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """What was seen of each command (by variant; of the twin too, where that says more).
+    """Observations of each command (by variant; of the twin too, where that says more).
 
     `same` has the variants that run the same program on the same input as an earlier one.
     """
@@ -196,17 +196,17 @@ class Traces:
     same: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, variant: str) -> TracedExecution:
-        """What was seen of one variant."""
+        """Observations of one variant."""
         return self.by_variant.get(variant) or nothing_seen("no execution was traced")
 
     @property
     def shared(self) -> tuple[Finding, ...]:
-        """What is said of files that variants share."""
+        """Findings on files that variants share."""
         return tuple(each for each in self.findings if each.is_a(SHARED_FILES))
 
     @property
     def for_lack_of_time(self) -> bool:
-        """Whether a command was not followed because the budget is too short for that."""
+        """True if a command was not followed because the budget is too short for that."""
         return any(trace.not_judged == TOO_LONG for trace in self.by_variant.values())
 
 
@@ -343,7 +343,7 @@ def _is_plain(path: Path) -> bool:
 def environment_files(
     commands: Sequence[CommandVariant], seen: Mapping[str, TracedExecution]
 ) -> tuple[Finding, ...]:
-    """Of each command in another environment, which files ran that are not the baseline's."""
+    """Findings on each command in another environment: files that are not the baseline's."""
     baseline, *others = commands
     if not any(each.root for each in commands) or baseline.variant not in seen:
         return ()
@@ -363,7 +363,7 @@ def environment_files(
 
 
 def _by_name(trace: TracedExecution) -> dict[str, str]:
-    """What ran, by the names by which a loader asks for it."""
+    """Files that ran, by the names by which a loader asks for them."""
     return {loader_name(each.path): each.sha256 for each in trace.mapped if each.sha256}
 
 

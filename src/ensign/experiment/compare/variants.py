@@ -1,4 +1,4 @@
-"""What `{variant}` and `{tmp}` stand for in the commands around a race, too."""
+"""Values of `{variant}` and `{tmp}`, in the commands around a race, too."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def _load(argv: tuple[str, ...], options: Options, cpus: CpuPlan) -> Load:
 
 
 def _operations(options: Options) -> tuple[int | None, str | None]:
-    """How many operations one run completes, or the pattern of that number in its output."""
+    """Number of operations that one run completes, or the pattern of it in the output."""
     said = options.operations
     if said is not None and said.isdigit():
         return int(said), None

@@ -1,4 +1,4 @@
-"""What `{workload}` stands for, and what is known of each workload before the race. Pure."""
+"""Values of `{workload}`, and observations of each workload before the race. Pure."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _filled(
 
 @dataclass(frozen=True, slots=True)
 class PlannedWorkloads:
-    """What was seen of each workload, by name."""
+    """Observations of each workload, by name."""
 
     by_name: Mapping[str, Planned]
 
@@ -132,12 +132,12 @@ class PlannedWorkloads:
 
     @property
     def mode(self) -> Mode:
-        """How variants take turns in the first workload."""
+        """Mode of the first workload."""
         return self._first.plan.mode
 
     @property
     def failures(self) -> tuple[VariantFailure, ...]:
-        """What failed before the race."""
+        """Failures before the race."""
         return tuple(
             replace(failure, workload=name)
             for name, each in self.by_name.items()
@@ -146,19 +146,19 @@ class PlannedWorkloads:
 
     @property
     def round_ns(self) -> int:
-        """What one execution of all variants on every workload takes."""
+        """Time of one execution of all variants on every workload."""
         return sum(each.plan.execution_ns for each in self.judged.values())
 
     @property
     def deadline_ns(self) -> int | None:
-        """What runs for longer hangs; None where the user said when that is."""
+        """Time after which a run hangs; None where the user said when that is."""
         found = [each.plan.deadline_ns for each in self.by_name.values()]
         known = [each for each in found if each is not None]
         return max(known) if len(known) == len(found) else None
 
     @property
     def traces(self) -> Traces:
-        """What was seen of the commands in the first workload, with the findings of all."""
+        """Observations of the commands in the first workload, with the findings of all."""
         findings = [
             finding
             for name, each in self.by_name.items()
@@ -168,7 +168,7 @@ class PlannedWorkloads:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What there is to say of the plans, and of the workloads that are not judged."""
+        """Findings on the plans, and on the workloads that are not judged."""
         found = [
             finding
             for name, each in self.by_name.items()
@@ -256,7 +256,7 @@ class PlannedWorkloads:
 
 
 def _with_clock(planned: Planned, trials: Sequence[Trial]) -> Planned:
-    """What the first executions of a workload show of who runs for a fixed time."""
+    """Observations of the first executions of a workload: who runs for a fixed time."""
     seen = (planned.seen_in(trials[:count]) for count in (TO_BE_SURE, FOR_A_MEDIAN))
     return next(filter(None, seen), planned)
 
@@ -277,7 +277,7 @@ class _Pair:
 def visible_findings(
     seen: Mapping[str, TracedExecution], names: Mapping[str, str], baseline: str
 ) -> Iterator[Finding]:
-    """Of each command against the baseline, of files that differ alone."""
+    """Findings on each command against the baseline, of files that differ alone."""
     first = seen.get(baseline)
     for variant, name in names.items():
         other = seen.get(variant)
@@ -339,7 +339,7 @@ def _pairs(
     other: TracedExecution,
     own: tuple[list[MappedFile], list[MappedFile]],
 ) -> list[_Pair]:
-    """By their names; programs that have none in common, by being the programs."""
+    """Pairs by their names; programs that have none in common, by being the programs."""
     before, after = ({loader_name(each.path): each for each in files} for files in own)
     found = [_Pair(before[name], after[name]) for name in after if name in before]
     mains = _program(first, before), _program(other, after)
@@ -350,7 +350,7 @@ def _pairs(
 
 
 def _program(trace: TracedExecution, files: Mapping[str, MappedFile]) -> MappedFile | None:
-    """What was executed, where it is one file of those that differ."""
+    """The executed program, where it is one file of those that differ."""
     started = {str(Path(path).resolve()) for path in trace.programs}
     found = [each for each in files.values() if str(Path(each.path).resolve()) in started]
     return found[0] if len(found) == 1 else None

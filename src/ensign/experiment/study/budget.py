@@ -1,4 +1,4 @@
-"""What fits into a budget: how many rounds, of executions how long, in groups of how many. Pure.
+"""Content of a budget: how many rounds, of executions how long, in groups of how many. Pure.
 
 The budget covers all racing of a study: pilots, start-ups, preloads, the rounds, the check at
 longer slices, the race of relinks and the confirmation; builds and checks it does not.
@@ -56,7 +56,7 @@ def groups_for(variants: int) -> int:
 
 
 def variants_together(variants: int, group_size: int | str) -> int | None:
-    """How many variants race at a time by `race.group_size`; None: all of them."""
+    """Number of variants that race at a time by `race.group_size`; None: all of them."""
     size = group_size
     if size == "auto":
         size = math.ceil(variants / groups_for(variants))
@@ -66,7 +66,7 @@ def variants_together(variants: int, group_size: int | str) -> int | None:
 
 
 def most_variants_of(peak_bytes: int, memory_bytes: int | None, variants: int) -> int:
-    """How many of the variants fit into memory together, by the pilot's peak; at least 3."""
+    """Number of variants that fit into memory together, by the pilot's peak; at least 3."""
     if memory_bytes is None or peak_bytes <= 0:
         return variants
     return max(_FEWEST_VARIANTS, min(variants, int(memory_bytes / (peak_bytes * _GROWTH_LEFT))))
@@ -78,7 +78,7 @@ def fewest(*limits: int | None) -> int | None:
 
 
 def group_findings(together: int | None, most_variants: Mapping[str, int]) -> tuple[Finding, ...]:
-    """What to say where variants race in groups: by choice, or because of memory, per workload."""
+    """Findings where variants race in groups: by choice, or because of memory, per workload."""
     found = []
     if together is not None:
         text = (
@@ -123,7 +123,7 @@ Lengths = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class WorkloadPilot:
-    """What the baseline needs: running time per request, start-up per variant, the race's own (ns).
+    """Needs of the baseline: running time per request, start-up per variant, the race's own (ns).
 
     `most_variants` fit into memory together; None: all of them. `self_timed` says how it showed
     that the workload runs for a fixed time, "" where it does not; None where that is not known.
@@ -159,7 +159,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a study asks for: `variants` besides the baseline, `together` variants at a time.
+    """Request of a study: `variants` besides the baseline, `together` variants at a time.
 
     A workload without a pilot is taken for the quickest there can be.
     """
@@ -212,7 +212,7 @@ class Demand:
 
     @property
     def adapts(self) -> bool:
-        """Whether some executions can be made longer or shorter."""
+        """True if some executions can be made longer or shorter."""
         return any(is_adaptive(workload) for workload in self.study.workloads)
 
     def requests(self, lengths: Lengths) -> dict[str, int | None]:
@@ -288,7 +288,7 @@ def spread_variants(study: Study) -> int:
 
 
 def is_adaptive(workload: Workload) -> bool:
-    """Whether the number of its requests is chosen."""
+    """True if the number of its requests is chosen."""
     return workload.fixed_requests is None and workload.sends_requests
 
 
@@ -299,7 +299,7 @@ def _least_rounds(study: Study) -> tuple[int, int]:
 
 
 def _share(demand: Demand, lengths: Lengths, rest_ns: float) -> float:
-    """What of the time without extras is for the rounds: without numbers, half is to confirm."""
+    """Time for the rounds, of that without extras: without numbers, half is to confirm."""
     race = demand.study.race
     if race.confirm is None:
         return rest_ns

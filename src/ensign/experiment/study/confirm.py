@@ -77,7 +77,7 @@ def confirm(file: StudyFile, first: PhaseOutcome, context: StudyContext) -> Seco
 
 
 def second_phase(file: StudyFile, folder: StudyFolder, key: str) -> SecondPhase | None:
-    """What the store has of it; None where there is none. InputError where a plan was edited."""
+    """Confirmation in the store; None where there is none. InputError where a plan was edited."""
     plan = read_plan(folder, key)
     if plan is None:
         return None if file.study.race.confirm is None else SecondPhase(None)
@@ -135,7 +135,7 @@ def _rounds_of(plan: ConfirmPlan, key: str, explored: RoundPlan, round_ns: int) 
 
 
 def _time_left(study: Study, finalists: int, rounds: RoundPlan, folder: StudyFolder) -> TimeLeft:
-    """What the rounds and the races beside them have left of the budget."""
+    """Budget that the rounds and the races beside them have left."""
     keys = folder.plans(rounds.key)
     raced = {key: folder.trials(key) for key in keys}
     own = raced.pop(rounds.key, ())
@@ -146,12 +146,12 @@ def _time_left(study: Study, finalists: int, rounds: RoundPlan, folder: StudyFol
 
 
 def _own_ns(rounds: RoundPlan, own: Sequence[Trial]) -> int:
-    """What the rounds that explored took."""
+    """Time of the rounds that explored."""
     return max(rounds.used_ns, raced_ns(own, rounds.overhead_ns))
 
 
 def _round_ns(study: Study, finalists: int, rounds: RoundPlan, own: Sequence[Trial]) -> int:
-    """What a round of baseline, twin and finalists takes, by the rounds that explored."""
+    """Time of a round of baseline, twin and finalists, by the rounds that explored."""
     executions = sum(len(trial.variants) for trial in own) or 1
     return _own_ns(rounds, own) * (finalists + 2) * len(study.workloads) // executions
 

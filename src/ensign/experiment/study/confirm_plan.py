@@ -33,7 +33,7 @@ _MARGIN = 0.97  # the number is fixed beforehand: rounds may come out a little l
 
 @dataclass(frozen=True, slots=True)
 class ConfirmPlan:
-    """What is decided before the first confirming trial; `exploration` is the key of the rounds.
+    """Decisions before the first confirming trial; `exploration` is the key of the rounds.
 
     Each of the `finalists` (best first; none: nothing is raced) is judged at 1 - (1 - level)/k;
     the winner is chosen by what they `prefer`.
@@ -67,7 +67,7 @@ class ConfirmPlan:
 
     @property
     def prefix(self) -> str:
-        """How the names of its trials begin, whatever programs were raced."""
+        """Prefix of the names of its trials, whatever programs were raced."""
         return f"confirm-{self.sha256[:16]}-"
 
     @property
@@ -88,7 +88,7 @@ class TimeLeft:
 
     @property
     def fits(self) -> int:
-        """How many rounds fit."""
+        """Number of rounds that fit."""
         return min(MOST_ROUNDS, int(_MARGIN * self.left_ns / max(self.round_ns, 1)))
 
 
@@ -129,7 +129,7 @@ def new_plan(
 def _rounds(
     study: Study, confirm: Confirm, finalists: int, explored: RoundPlan, time_left: TimeLeft
 ) -> tuple[int, int | None]:
-    """How many confirming rounds, and within what time; all that fit, or as a precision needs.
+    """Number of confirming rounds, and their time; all that fit, or as a precision needs.
 
     Where the rounds have used the budget, because nobody had asked to confirm, it is as many as
     confirm well, without a limit.
@@ -177,7 +177,7 @@ def confirming(file: StudyFile, plan: ConfirmPlan) -> StudyFile:
 
 
 def confirming_study(study: Study, plan: ConfirmPlan) -> Study:
-    """How the confirmation is raced and judged: by its plan, whatever the study says now. Pure."""
+    """Race and rule of the confirmation: by its plan, whatever the study says now. Pure."""
     race = study.race.model_copy(
         update={
             "confirm": None,
@@ -199,7 +199,7 @@ def confirming_study(study: Study, plan: ConfirmPlan) -> Study:
 
 
 def made_afresh(file: StudyFile, plan: ConfirmPlan) -> tuple[str, ...]:
-    """What is not taken over from the exploration, in words. Pure."""
+    """Parts that are not taken over from the exploration, in words. Pure."""
     by_name = {each.name: each for each in file.variants}
     chosen = [by_name[name] for name in (plan.baseline, *plan.finalists) if name in by_name]
     relinks = ("relinks",) if plan.layout_seed else ()
@@ -208,12 +208,12 @@ def made_afresh(file: StudyFile, plan: ConfirmPlan) -> tuple[str, ...]:
 
 
 def plan_name(key: str) -> str:
-    """Where the plan of that exploration is, in the results folder."""
+    """Path of the plan of that exploration, in the results folder."""
     return f"confirm/{key}"
 
 
 def record_name(key: str) -> str:
-    """Where the record of the confirmation of that exploration is."""
+    """Path of the record of the confirmation of that exploration."""
     return f"confirm/{key}-record"
 
 
@@ -238,7 +238,7 @@ def read_plan(folder: StudyFolder, key: str) -> ConfirmPlan | None:
 
 
 def edited(folder: StudyFolder, key: str) -> InputError:
-    """What to say of a plan that is not the one that was written before the trials."""
+    """Error for a plan that is not the one that was written before the trials."""
     path = folder.json_file(plan_name(key))
     return InputError(
         f"{path} was edited after it was written, but a confirmation follows the plan that was "

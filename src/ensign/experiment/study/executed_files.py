@@ -1,4 +1,4 @@
-"""Whether what ran is what was built, from one traced execution per variant and workload. Pure."""
+"""Comparison of the files that ran with those that were built, by traces. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LEAST_SEEN_NS, _LEAST_SHARE = 30_000_000, 0.05
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What came of it. `wrong` variants ran other files than they were built of.
+    """Outcome. `wrong` variants ran other files than they were built of.
 
     `same` has the variants that ran nothing but equal files, with the one they are equal to;
     `traces` is what it rests on.
@@ -110,7 +110,7 @@ def _not_loaded(result: BuildResult, traces: Iterable[RanOnce]) -> Iterator[Find
 def _stands_in(
     library: BuiltFile | MadeLibrary, kept: Iterable[BuiltFile], loaded: set[str]
 ) -> bool:
-    """Whether another file of that name which the build made was loaded."""
+    """True if another file of that name which the build made was loaded."""
     return any(each.path in loaded and each.names & library.names for each in kept)
 
 
@@ -269,7 +269,7 @@ class RaceCheck:
     def _looked_at(
         self, variant: str, workload: str, tree: ProgramTree | None
     ) -> ExpectedFiles | None:
-        """What that variant ran there; where it was not traced, its own files on another workload.
+        """Files of that variant there; where it was not traced, its own on another workload.
 
         It then runs the machine's files as the baseline does.
         """

@@ -99,7 +99,7 @@ def _inputs(file: StudyFile) -> tuple[str, ...]:
 
 
 def folders_of(file: StudyFile) -> tuple[Path, ...]:
-    """Where what lies is the study's: its folder, and that of its source."""
+    """Folders in which what lies is the study's: its own, and that of its source."""
     source = file.study.source
     return (file.folder, *([file.folder / source.path] if isinstance(source, PathSource) else []))
 
@@ -137,7 +137,7 @@ def _confirming(study: Study) -> tuple[int, int | None] | None:
 
 
 def _afresh(file: StudyFile, cache: Cache, ports: Ports) -> Work:
-    """What a confirmation builds and checks at most: nobody knows yet whose turn it will be."""
+    """Builds and checks of a confirmation at most: nobody knows yet whose turn it will be."""
     confirm = file.study.race.confirm
     if confirm is None:
         return _NONE_AFRESH
@@ -188,7 +188,7 @@ def _racing(file: StudyFile) -> Work:
 
 
 def _trials(file: StudyFile) -> tuple[int, int | None]:
-    """How many are there, of how many; None where that follows from the budget alone."""
+    """Number that is there, of how many; None where that follows from the budget alone."""
     folder = folder_of(file)
     record = usable_record(folder)
     names = [workload.name for workload in file.study.workloads]
@@ -201,7 +201,7 @@ def _trials(file: StudyFile) -> tuple[int, int | None]:
 
 
 def planned_mode(study: Study, workload: Workload) -> str:
-    """How variants will take turns, by what the study says; pilots see the rest (`mode_of`)."""
+    """Modes by what the study says; pilots see the rest (`mode_of`)."""
     race, whole = study.race, "alternating (whole executions in turn)"
     if workload.by_turns:
         what = "its own speed" if workload.scored else "how much it did"

@@ -102,7 +102,7 @@ def beside_natural(natural: VariantSet, paths: Sequence[str]) -> VariantSet:
 def over_natural(
     study: Study, trials: Sequence[Trial], relinks: int, metric: Metric
 ) -> tuple[tuple[str, ...], Floats] | None:
-    """Of trials of so many relinks `beside_natural`: d[relink, workload, round], and the workloads.
+    """Log ratios d[relink, workload, round] of trials of relinks, and the workloads.
 
     Without relinks that failed. None without two, or without a whole round.
     """
@@ -122,7 +122,7 @@ def _relink(number: int) -> str:
 def layout_facts(
     study: Study, record: Record, costs: RoundCosts, relinked: Sequence[Trial]
 ) -> LayoutFacts | None:
-    """What relinks show; None where there were none. `costs` are of executions, not of relinks."""
+    """Findings of relinks; None where there were none. `costs` are of executions."""
     baseline = next((each for each in record.builds if each.variant == record.raced[0]), None)
     if baseline is None or len(baseline.layouts) < _FEWEST:
         return None
@@ -176,7 +176,7 @@ def _own(
 
 
 def _fresh(y: Floats, place: int, costs: RoundCosts, record: Record) -> FreshLink | None:
-    """Of the variant at that place, after baseline and twin."""
+    """Spread of the variant at that place, after baseline and twin."""
     if not record.twin_apart:
         return fresh_link(y[place] - y[0], None, costs.rounds, record.relinks)
     d = y[place] - y[:2].mean(axis=0)
@@ -184,7 +184,7 @@ def _fresh(y: Floats, place: int, costs: RoundCosts, record: Record) -> FreshLin
 
 
 def _rotation_splits(costs: RoundCosts, relinks: int, level: float) -> tuple[LayoutSplit, ...]:
-    """Of each variant against the baseline: layouts of both are in it."""
+    """Spread of each variant against the baseline: layouts of both are in it."""
     found = []
     for variant in costs.variants[1:]:
         g = round_geomeans(costs.log_ratios(variant, costs.variants[0]))
@@ -251,7 +251,7 @@ def layouts_spread(study: Study, costs: RoundCosts, relinks: int) -> tuple[Findi
 
 
 def way_out(study: Study, names: Sequence[str], by_mean: Sequence[str] = ()) -> str:
-    """Which lines of the study build the baseline and these variants aligned, the first first.
+    """Lines of the study that build the baseline and these variants aligned, the first first.
 
     All speedups hang on the baseline. Where its relinks differ, and nothing is aligned yet, the
     others are worth it, too, in their order `by_mean`.
@@ -299,7 +299,7 @@ def _lines(study: Study, baseline: Variant, lacking: Sequence[Variant]) -> Itera
 
 
 def _keys(axes: Axes, variant: Variant) -> Iterator[str]:
-    """What an [[include]] must say: it has the first value of each axis that it leaves out."""
+    """Values that an [[include]] must have: the first of each axis that it leaves out."""
     for axis in AXES:
         value = getattr(variant, axis)
         if value != getattr(axes, axis)[0]:

@@ -108,7 +108,7 @@ def is_complete(
 
 @dataclass(frozen=True, slots=True)
 class StudyContext:
-    """Where a study is carried out, and who is told."""
+    """Context of a study, and its listeners."""
 
     cache: Cache
     ports: Ports
@@ -117,7 +117,7 @@ class StudyContext:
 
     @property
     def tracing(self) -> StudyTracing:
-        """Who traces variants."""
+        """Tracer of variants."""
         ports = self.ports
         tracer = ports.tracing(ports.meter)
         return StudyTracing(tracer, ports.clock, self.folder, self.progress.pilot)
@@ -134,7 +134,7 @@ class SideRace:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPhase:
-    """What is raced, by which plan; `record` names where it is kept.
+    """A race and its plan; `record` names where it is kept.
 
     `beside` are the races after the rounds (at longer slices, of relinks), `findings` and `source`
     what there is to say of it beforehand, `before` the machine as it was then.
@@ -177,7 +177,7 @@ class PhaseOutcome:
     relinked: tuple[Trial, ...] = ()
 
     def result(self, finalists: int = 1) -> Result:
-        """What it says. InputError where no round is whole."""
+        """Result. InputError where no round is whole."""
         return study_result(
             self.study, self.record, self.trials, self.longer, self.relinked, finalists=finalists
         )
@@ -254,7 +254,7 @@ def _begun(phase: PlannedPhase) -> Record:
 def _race_beside(
     phase: PlannedPhase, racing: RaceContext, gone: frozenset[str]
 ) -> dict[str, tuple[Trial, ...]]:
-    """What fails in one race takes no part in the later ones."""
+    """Variants that fail in one race take no part in the later ones."""
     found: dict[str, tuple[Trial, ...]] = {}
     for race in phase.beside:
         if phase.variants.has_failed(gone):
@@ -316,7 +316,7 @@ def shown_again(
     found: Mapping[str, str],
     trials: Sequence[Trial],
 ) -> dict[str, str]:
-    """What of `found` in the race shows beside executions alone after it, too.
+    """Those `found` in the race that executions alone after it show, too.
 
     On a machine that became faster meanwhile, fixed work uses less in the race than before it.
     """
@@ -332,7 +332,7 @@ def shown_again(
 def shown_by_the_race(
     study: Study, alone: Mapping[str, CommandPilot], trials: Sequence[Trial]
 ) -> dict[str, str]:
-    """How executions in slices show which workloads end by the wall clock. Pure.
+    """Workloads that end by the wall clock, by executions in slices. Pure.
 
     The first two, or the medians of all: on a busy machine single ones say little.
     """

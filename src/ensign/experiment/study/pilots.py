@@ -146,7 +146,7 @@ def _besides_ns(trial: Trial) -> int:
 
 
 def _as_looked_at(measured: WorkloadPilot, alone: CommandPilot) -> WorkloadPilot:
-    """What one execution needs where it is raced as it was looked at."""
+    """Needs of one execution where it is raced as it was looked at."""
     return replace(
         measured,
         running_ns=max(alone.wall_ns, 1),
@@ -157,7 +157,7 @@ def _as_looked_at(measured: WorkloadPilot, alone: CommandPilot) -> WorkloadPilot
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """How a study is measured: `alternating` workloads run by turns, `wide` ones get all CPUs."""
+    """Modes of a study: `alternating` workloads run by turns, `wide` ones get all CPUs."""
 
     metric: Metric
     alternating: tuple[str, ...]
@@ -166,7 +166,7 @@ class Decided:
 
 
 def decided(study: Study, sights: Mapping[str, CommandPilot], cpus: CpuPlan) -> Decided:
-    """By the same rule as commands; one workload decides on the metric of all. Pure.
+    """Modes by the same rule as commands; one workload decides on the metric of all. Pure.
 
     The geometric mean over workloads is of one metric.
     """
@@ -271,7 +271,7 @@ _LARGER = 4
 
 @dataclass(frozen=True, slots=True)
 class PlanContext:
-    """Where a plan is made: the meter that races pilots, a clock, the store, and who is told.
+    """Context of a plan: the meter that races pilots, a clock, the store, and the listener.
 
     `traced` is what was seen of the baseline on each workload.
     """
@@ -285,7 +285,7 @@ class PlanContext:
 
 @dataclass(frozen=True, slots=True)
 class Pilots:
-    """What the baseline needs and does by workload, and the time that finding out took (ns)."""
+    """Needs and behavior of the baseline by workload, and the time that finding out took (ns)."""
 
     by_workload: Mapping[str, WorkloadPilot]
     spent_ns: int
@@ -390,7 +390,7 @@ class ClockTrial:
 
 
 def ends_by_the_clock(meter: Meter, tried: ClockTrial) -> str | None:
-    """How it showed that the workload ends by a clock; "" where it does not, or where it counts.
+    """Sign that the workload ends by a clock; "" where it does not, or where it counts.
 
     None where that is not known: finding out would take too long.
     """
@@ -407,7 +407,7 @@ def ends_by_the_clock(meter: Meter, tried: ClockTrial) -> str | None:
 
 
 def _by_wall(meter: Meter, tried: ClockTrial) -> str | None:
-    """By copies of the baseline that take turns in slices, beside executions of it alone.
+    """Sign by copies of the baseline that take turns in slices, beside executions of it alone.
 
     The more take turns, the less each gets between its start and its end; there are no more of them
     than the race will have. A race in slices shows it by itself, where there is no time for that.
@@ -454,7 +454,7 @@ def alone_again(
 
 
 def _by_cpu(meter: Meter, tried: ClockTrial) -> str | None:
-    """By a CPU clock that runs faster, where the program asks for its CPU time again and again."""
+    """Sign by a CPU clock that runs faster, where the program asks for its CPU time repeatedly."""
     if tried.workload.command is None:
         return ""
     seed = trial_seed(tried.study.race.seed, 0, tried.workload.name)
@@ -479,5 +479,5 @@ def _by_cpu(meter: Meter, tried: ClockTrial) -> str | None:
 
 
 def is_cut_short(seen: TracedExecution) -> bool:
-    """Whether there was no time to follow the execution to its end."""
+    """True if there was no time to follow the execution to its end."""
     return seen.not_judged == NO_TIME or (seen.followed and seen.cpu_ns <= 0)

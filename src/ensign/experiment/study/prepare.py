@@ -1,4 +1,4 @@
-"""What the meter would refuse of a study, said of the study's lines before anything is built."""
+"""Refusals of the meter, said of the study's lines before anything is built."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def study_problem(
 
 
 def place_in_study(steps: Where, study: Study, workload: Workload, start: Where) -> Where:
-    """Where in the study a value of a workload's race stands. Pure."""
+    """Place in the study of a value of a workload's race. Pure."""
     if steps[:1] != ("variants",):
         return _found(steps, _OF_STUDY, ()) or start
     served = study.server is not None and workload.command is None
@@ -141,7 +141,7 @@ def _requests(file: StudyFile) -> Iterator[tuple[Workload, Where, RaceRequest]]:
 
 @dataclass(frozen=True, slots=True)
 class BuiltPrograms:
-    """What takes part, the baseline first: variant and path. Equal variants are left out.
+    """Variants that take part, the baseline first, and paths. Equal variants are left out.
 
     `tools` are other programs of the baseline's build, by name; `relinks` are paths by variant.
     `trees` has, by path, what each program or relink runs with.
@@ -226,7 +226,7 @@ def _built(request: BuildRequest, ports: BuildPorts, on_event: OnEvent) -> Build
 
 
 def _trees(report: BuildReport, build: Build) -> Iterator[tuple[str, ProgramTree]]:
-    """What each program that was built runs with, and each of its relinks."""
+    """Files that each program that was built runs with, and each of its relinks."""
     for result in report.results:
         if result.files is None:
             continue

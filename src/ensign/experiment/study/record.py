@@ -1,4 +1,4 @@
-"""What a race is going to rest on, as the record that is stored with it."""
+"""Evidence that a race is going to rest on, as the record that is stored with it."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def with_checks_of(record: Record, report: BuildReport) -> Record:
 
 
 def commands_of(study: Study, requests: Mapping[str, int | None]) -> tuple[tuple[str, str], ...]:
-    """What ran, per workload and for the server, with the number of requests filled in. Pure."""
+    """Commands per workload and of the server, with the number of requests filled in. Pure."""
     commands = [] if study.server is None else [("server", shown(study.server.command))]
     for workload in study.workloads:
         number = requests.get(workload.name)

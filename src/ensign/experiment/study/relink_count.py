@@ -1,4 +1,4 @@
-"""How many relinks a study makes: what its rounds can use, by a pilot of the baseline's layouts."""
+"""The number of relinks of a study: what its rounds can use, by a pilot of its layouts."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _PILOTED, _EXECUTIONS, _PILOTS_SHARE = 6, (3, 10), 0.1
 
 @dataclass(frozen=True, slots=True)
 class RelinkCount:
-    """How many relinks each variant is to have, and the time that finding out took (ns)."""
+    """Number of relinks that each variant is to have, and the time to find out (ns)."""
 
     relinks: int
     spent_ns: int = 0
 
 
 def stored_count(folder: StudyFolder, key: str) -> int | None:
-    """What was chosen when the programs of that key were to race; None where nothing was."""
+    """Count chosen when the programs of that key were to race; None where nothing was."""
     stored = folder.read_json(_name(key))
     found = None if stored is None else stored.get("relinks")
     return found if isinstance(found, int) else None
@@ -88,7 +88,7 @@ def _name(key: str) -> str:
 
 
 def _affordable(study: Study, results: Sequence[BuildResult]) -> int:
-    """How many relinks the builds, done once more, make in as long as the race takes."""
+    """Number of relinks that builds, done again, make in as long as the race takes."""
     allowed_s = parse_duration_ns(study.race.budget) / 1e9 * len(os.sched_getaffinity(0))
     relinked = [each for each in results if each.layouts]
     one_s = sum(each.relink_s for each in relinked) / FIRST_RELINKS

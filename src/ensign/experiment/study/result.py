@@ -42,7 +42,7 @@ _NUMBER = r"\d+"
 
 
 def experiment_of(study: Study) -> Experiment:
-    """What a study measures, and by which rule."""
+    """Quantity that a study measures, and the rule."""
     race = study.race
     return Experiment(
         name=study.name,
@@ -182,7 +182,7 @@ def _same(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Whether `text` is `pattern` with a number for `{requests}`."""
+    """True if `text` is `pattern` with a number for `{requests}`."""
     parts = [re.escape(part) for part in pattern.split("{requests}")]
     return re.fullmatch(_NUMBER.join(parts), text) is not None
 
@@ -231,7 +231,7 @@ def _limits(file: StudyFile, raced: Mapping[str, str]) -> list[str]:
 
 
 def _redo_with(file: StudyFile, version: str) -> str:
-    """What that command must find to repeat this study: version, and files by SHA-256."""
+    """Requirements of that command to repeat this study: version, and files by SHA-256."""
     files = [each for each in (file.path, lock_path(file.path)) if each.exists()]
     hashed = (f"{each.name} {file_sha256(each)[:_SHOWN_DIGITS]}…" for each in files)
     return f"ensign {version}, {', '.join(hashed)}"

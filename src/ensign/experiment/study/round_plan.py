@@ -1,4 +1,4 @@
-"""What is fixed before the rounds of a study, how far they are, and which trials are missing."""
+"""The plan of a study's rounds, their progress, and the missing trials."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _SLICED = (
 
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
-    """What was fixed before the first round. `key` names it in the store.
+    """The plan fixed before the first round. `key` names it in the store.
 
     `rounds` are `exact` where the study says how many; else as many as fit into `allowed_ns` (None:
     no limit), by this estimate, until it is `closed`: then it is how many there were. They take
@@ -117,7 +117,7 @@ class RoundPlan:
 
 @dataclass(frozen=True, slots=True)
 class RoundProgress:
-    """How far the rounds are; times in ns. `trial` is the one that just ended."""
+    """Progress of the rounds; times in ns. `trial` is the one that just ended."""
 
     done: int
     total: int
@@ -169,7 +169,7 @@ def with_longer_slices(study: Study, plan: RoundPlan) -> tuple[Study, RoundPlan]
 
 
 def longer_key(key: str) -> str:
-    """Where the trials of the check are kept."""
+    """Key under which the trials of the check are kept."""
     return f"{key}-longer"
 
 
@@ -213,7 +213,7 @@ def write_plan(folder: StudyFolder, plan: RoundPlan) -> None:
 
 
 def plan_findings(plan: RoundPlan) -> tuple[Finding, ...]:
-    """What there is to say of a plan before it is carried out. Pure."""
+    """Findings on a plan before it is carried out. Pure."""
     return (
         *group_findings(plan.together, plan.most_variants),
         *_memory_findings(plan),
@@ -318,7 +318,7 @@ def connections_at_once(study: Study, pilots: Mapping[str, WorkloadPilot]) -> di
 
 
 def turns_findings(at_once: Mapping[str, int]) -> tuple[Finding, ...]:
-    """What to say of workloads whose connections send by turns."""
+    """Finding on workloads whose connections send by turns."""
     if not at_once:
         return ()
     fewest, most = min(at_once.values()), max(at_once.values())

@@ -47,7 +47,7 @@ _RACED_AGAIN = 4  # so many relinks tell what an execution adds, roughly
 
 @dataclass(frozen=True, slots=True)
 class RaceContext:
-    """Where rounds are raced, and who is told of plans, trials and findings."""
+    """Context of rounds: the listeners for plans, trials and findings."""
 
     meter: Meter
     clock: Clock
@@ -140,7 +140,7 @@ class _StudyRounds:
                     pass
 
     def tell(self, state: RaceState, trial: Trial) -> None:
-        """Who watches is told of a trial."""
+        """Tells the listener of a trial."""
         workloads = len(self.study.workloads)
         total = max(self.plan.rounds, state.rounds + 1) * workloads
         done = len(state.trials)
@@ -253,7 +253,7 @@ class _StudyRounds:
         return widest_half_width(costs, rule)
 
     def _costs(self, state: RaceState) -> RoundCosts:
-        """Of the variants that did not fail, in what n counts."""
+        """Costs of the variants that did not fail, in what n counts."""
         costs, rotation = self._executions(state), self.variants.rotation
         if not rotation:
             return costs
@@ -268,7 +268,7 @@ class _StudyRounds:
 
 
 def round_findings(study: Study, plan: RoundPlan) -> tuple[Finding, ...]:
-    """What there is to say of rounds that have ended. Pure."""
+    """Findings on rounds that have ended. Pure."""
     found = []
     asked = study.race.rounds
     if plan.exact and asked is not None and plan.rounds < asked:

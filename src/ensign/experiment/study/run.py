@@ -83,7 +83,7 @@ class EqualPrograms:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """What is known before there is a plan; without `pilots` there is one already."""
+    """Knowledge before there is a plan; without `pilots` there is one already."""
 
     prepared: BuiltPrograms
     setup: RaceSetup
@@ -96,7 +96,7 @@ class _Ready:
 
 @dataclass(frozen=True, slots=True)
 class StudySteps:
-    """What the steps of an experiment are for a study.
+    """Steps of an experiment for a study.
 
     `known` is what there is to say beforehand; `race_same`: where all programs are equal the
     baseline races against its twin. `told` is what others say of the result, instead of how the
@@ -145,7 +145,7 @@ class StudySteps:
 
     @property
     def _racing(self) -> StudyContext:
-        """Where executions are carried out, after the set-up commands."""
+        """Context of executions: after the set-up commands."""
         meter, context = self.meter, self.context
         if meter is None:
             return context
@@ -191,7 +191,7 @@ class StudySteps:
         return prepared, race_setup(file, prepared)
 
     def plan(self, prepared: BuiltPrograms) -> PlannedPhase | EqualPrograms:
-        """What the rounds are; found in the store, or by unmeasured executions."""
+        """The rounds; found in the store, or by unmeasured executions."""
         file, folder = self.file, self.context.folder
         study, before = file.study, machine_state()
         if self._are_equal(prepared):
@@ -336,7 +336,7 @@ def _require_left(first: PhaseOutcome) -> None:
 
 
 def suite_facts(suite: Suite | None) -> tuple[tuple[str, str], ...]:
-    """Where workloads were taken from, and how they differ from what was published."""
+    """Origin of the workloads, and how they differ from what was published."""
     if suite is None:
         return ()
     place = f"version {suite.version}" if suite.path is None else f"folder {suite.path}"

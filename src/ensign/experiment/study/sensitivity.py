@@ -37,7 +37,7 @@ _MOST_MAPS = 8
 
 @dataclass(slots=True)
 class RelinkSamples:
-    """Of one relink: counts by function, and by place in it; where functions lie."""
+    """Samples of one relink: counts by function, and by place in it; where functions lie."""
 
     functions: Counter[Key] = field(default_factory=Counter)
     offsets: defaultdict[Key, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
@@ -52,7 +52,7 @@ class SampleReader:
     _maps: dict[Path, CodeMap | None] = field(default_factory=dict)
 
     def read(self, artifact: str, executions: Iterable[CodeSamples]) -> RelinkSamples:
-        """What executions of a relink, the program at `artifact`, were seen to do."""
+        """Observations of executions of a relink, the program at `artifact`."""
         found = RelinkSamples()
         for samples in executions:
             found.functions[NOWHERE] += samples.elsewhere
@@ -113,7 +113,7 @@ class _Halves:
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """What is tested of a variant in a workload; `sd` is between its layouts, of log costs."""
+    """Test of a variant in a workload; `sd` is between its layouts, of log costs."""
 
     variant: str
     workload: str
@@ -157,7 +157,7 @@ def sensitivity_findings(
 
 
 def _is_untold(trials: Sequence[Trial]) -> bool:
-    """Whether tasks stood, and of none the kernel told where."""
+    """True if tasks stood, and of none the kernel told where."""
     told = [each.code_samples for trial in trials for each in trial.variants if each.code_samples]
     return any(each.unknown for each in told) and not any(
         each.files or each.elsewhere or each.in_calls for each in told
@@ -179,7 +179,7 @@ class _Race:
         return (used.twin or self.variants.artifacts[0][1]) if name == TWIN else own[name]
 
     def samples_of(self, copies: Sequence[str]) -> Mapping[str, RelinkSamples]:
-        """By the path of each relink."""
+        """Samples by the path of each relink."""
         taken: defaultdict[str, list[CodeSamples]] = defaultdict(list)
         for trial in self.trials:
             for totals in trial.variants:
@@ -260,7 +260,7 @@ class _Side:
 
 
 def loop_text(key: Key, slow: Sequence[RelinkSamples], fast: Sequence[RelinkSamples]) -> str:
-    """Of the smallest short loop with half of the function's samples; empty where there is none.
+    """Range of the smallest short loop with half of the function's samples; empty if none.
 
     Neither is there one where relinks differ in the function's code, or in nothing.
     """

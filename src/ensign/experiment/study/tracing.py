@@ -58,7 +58,7 @@ class BuiltNotRunError(CommandFailed):
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """What the baseline and its twin wrote, by workload; the twin is there where it says more.
+    """Files that the baseline and its twin wrote, by workload; the twin where it says more.
 
     Variants run the same commands: what baseline and twin share, all share. Workloads of one server
     with equal arguments have what was seen of the first of them. `ran` is what the baseline ran,
@@ -77,7 +77,7 @@ class Sharing:
 
     @property
     def of_baseline(self) -> dict[str, TracedExecution]:
-        """What was seen of the baseline, by workload."""
+        """Observations of the baseline, by workload."""
         return {name: seen[self.baseline] for name, seen in self.by_workload.items()}
 
     @property
@@ -107,7 +107,7 @@ _SHARING = TypeAdapter(Sharing)
 
 @dataclass(frozen=True, slots=True)
 class StudyTracing:
-    """Who traces variants, where what was seen is kept, and whom to tell of each workload."""
+    """Tracer of variants, store of its observations, and the listener for each workload."""
 
     tracer: Tracer
     clock: Clock
@@ -115,7 +115,7 @@ class StudyTracing:
     on_trace: Callable[[str], None]
 
     def sharing(self, study: Study, variants: VariantSet, key: str) -> Sharing:
-        """What was seen, now or by an earlier call under that key."""
+        """Observations, made now or by an earlier call under that key."""
         name = f"shared/{key}"
         stored = self.folder.read_json(name)
         if stored is not None:
@@ -158,7 +158,7 @@ class StudyTracing:
         key: str,
         known: Sequence[RanOnce] = (),
     ) -> Judged:
-        """What every variant runs, by traces under that key. What is `known` is not traced again.
+        """Files that every variant runs, by traces under that key; `known` ones are kept.
 
         BuiltNotRunError where the baseline runs something else than was built.
         """
@@ -236,7 +236,7 @@ class StudyTracing:
 
 
 def _program(study: Study, variants: VariantSet, workload: Workload) -> object:
-    """What is the same for workloads of one server with equal arguments."""
+    """Key that workloads of one server with equal arguments share."""
     requests = first_requests(workload)
     alone = variants.only_baseline()
     baseline = race_request(study, alone, workload, requests, seed=study.race.seed).variants[0]

@@ -90,7 +90,7 @@ def _another_library(run: TrainingRun, seen: Sequence[RaceMapping]) -> str:
 
 
 def _names(path: Path) -> frozenset[str]:
-    """By which a loader may have been asked for a library."""
+    """Names by which a loader may have asked for a library."""
     dynamic = read_dynamic(path)
     return frozenset((path.name, "" if dynamic is None else dynamic.soname)) - {""}
 

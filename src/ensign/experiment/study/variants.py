@@ -54,12 +54,12 @@ class ProgramTree:
 
     @property
     def values(self) -> Mapping[str, str]:
-        """What placeholders stand for."""
+        """Values of placeholders."""
         return {**program_values(f"{self.root}/{self.program}"), "files": self.root}
 
     @property
     def files(self) -> VariantFiles | None:
-        """What the meter is to copy."""
+        """Files that the meter is to copy."""
         return None if self.in_place else VariantFiles(self.folders, self.without)
 
     def environment(self, env: Mapping[str, str], inherited: str) -> tuple[tuple[str, str], ...]:
@@ -85,7 +85,7 @@ def _unchecked(trial: Trial, _variants: VariantSet) -> Trial:
 
 @dataclass(frozen=True, slots=True)
 class VariantSet:
-    """Who takes part: variants in order, the baseline first, each with its program's path.
+    """Variants that take part, in order, the baseline first, each with its program's path.
 
     `tools` are the paths behind `{NAME}` placeholders. Relative paths in commands start at
     `folder`; a server has a folder of its own. `relinks` has paths of relinks by variant, of which
@@ -118,12 +118,12 @@ class VariantSet:
 
     @property
     def twin_apart(self) -> bool:
-        """Whether the twin's relinks are none of the baseline's."""
+        """True if the twin's relinks are none of the baseline's."""
         baseline = self.relinks.get(self.artifacts[0][0], ())
         return not set(self.relinks.get(TWIN, ())) & set(baseline)
 
     def in_round(self, round_index: int) -> VariantSet:
-        """Who takes part in that round: each variant's relink of it, the twin's own one, too."""
+        """Variants of that round: each one's relink of it, the twin's own one, too."""
         if not self.rotation:
             return self
         chosen = {
@@ -151,7 +151,7 @@ class VariantSet:
         return replace(self, artifacts=left)
 
     def has_failed(self, variants: Collection[str]) -> bool:
-        """Whether there was somebody beside the baseline, and nobody is left of these."""
+        """True if there was somebody beside the baseline, and nobody is left of these."""
         others = [name for name, _ in self.artifacts[1:]]
         return bool(others) and all(name in variants for name in others)
 
@@ -201,7 +201,7 @@ def race_request(
 
 
 def mode_of(study: Study, variants: VariantSet, workload: Workload) -> Mode:
-    """How the variants of a workload take turns.
+    """Mode of a workload.
 
     Whole executions where they cannot be there together, where it says what it achieved, where its
     behavior asks for them, and for the wall time of a server under a load generator: slices have no
@@ -323,7 +323,7 @@ class _Filled:
 
     @property
     def prepare(self) -> tuple[ProcessSpec, ...]:
-        """What runs before each execution, where its program begins, free to use every CPU."""
+        """Commands before each execution, where its program begins, free to use every CPU."""
         workload = self.run.workload
         if workload.prepare is None:
             return ()

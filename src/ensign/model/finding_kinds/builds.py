@@ -1,4 +1,4 @@
-"""What was built of what, what was not, and what checks of the builds say."""
+"""Findings on what was built, what was not, and on checks of the builds."""
 
 from __future__ import annotations
 

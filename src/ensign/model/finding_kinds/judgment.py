@@ -1,4 +1,4 @@
-"""How far the numbers can be trusted."""
+"""Findings on how far the numbers can be trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes measurements on this machine worse."""
+"""Findings on what makes measurements on this machine worse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a build is what its name says, by its own bytes, its recorded calls and its log."""
+"""Findings on whether a build is what its name says: by its bytes, recorded calls and log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the race was run, and what stood in its way."""
+"""Findings on how the race was run, and on what stood in its way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether what was raced is what was built, and did the same work to its end."""
+"""Findings on whether what was raced is what was built, and did the same work to its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the bytes of a program or a library show: protections, alignment, BOLT, its code. Pure."""
+"""Rules on the bytes of a program or a library: protections, alignment, BOLT, code. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _PROTECTIONS = (
 
 
 def artifact_findings(seen: BuildEvidence) -> Iterator[Finding]:
-    """What the bytes show of protections, alignment, calls through the PLT, and BOLT."""
+    """Findings of the bytes on protections, alignment, calls through the PLT, and BOLT."""
     request = seen.request
     if request is not None:
         wrong = grouped(_wrong_protections(seen, request))
@@ -128,7 +128,7 @@ def _unoptimized(look: Unoptimized) -> str:
 
 
 def start_up_findings(seen: BuildEvidence, *, links_fast_math: bool) -> Iterator[Finding]:
-    """What the file does to a process when it is loaded."""
+    """Effects of the file on a process that loads it."""
     if links_fast_math:
         text = f"links fast-math start-up code (crtfastmath.o): {FLUSHED}"
         library = seen.proof.binary.shared_library

@@ -1,4 +1,4 @@
-"""What was seen of a build, in sentences. Pure."""
+"""Observations of a build, in sentences. Pure."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def describe(seen: BuildEvidence) -> tuple[str, ...]:
 
 
 def describe_units(seen: BuildEvidence) -> tuple[str, ...]:
-    """Of a file that is loaded with the program: how its units were compiled."""
+    """Sentence on a file loaded with the program: how its units were compiled."""
     lines = (*_compiled(_units(seen)[0]),)[:1]
     return tuple(f"{seen.file}: {line}" for line in (*lines, *_declared(seen)))
 
@@ -87,7 +87,7 @@ def _declared(seen: BuildEvidence) -> Iterator[str]:
 
 
 def _profiled(seen: BuildEvidence) -> Iterator[str]:
-    """Of how many units the compiler was given a profile, where it was of any."""
+    """Sentence on how many units the compiler was given a profile, where it was of any."""
     units = [unit for unit in own_units(seen) if unit.words is not None]
     using = uses_profile(units)
     if using:

@@ -162,7 +162,7 @@ def _lacks(seen: BuildEvidence, units: Sequence[Compiled]) -> list[_Lack]:
 
 
 def _misses(unit: Compiled, wanted: _Wanted) -> dict[str, _Miss]:
-    """What a unit lacks, by flag."""
+    """Flags that a unit lacks."""
     words = (*(unit.words or ()), *unit.asked)
     found: dict[str, _Miss] = {}
     for each in differences(effects(wanted.values()), unit.choices, wanted):
@@ -184,7 +184,7 @@ def _is_untold(unit: Compiled, lack: Difference) -> bool:
 
 
 def _is_as_good(each: Difference) -> bool:
-    """Whether a compiler just records it differently from what it was told."""
+    """True if a compiler just records it differently from what it was told."""
     if each.asked == "off" or (each.subject == "D:_FORTIFY_SOURCE" and each.asked == "undefined"):
         return each.there in (None, "off", "undefined")
     if each.asked == "native":
@@ -195,7 +195,7 @@ def _is_as_good(each: Difference) -> bool:
 
 
 def _can_judge(unit: Compiled, flag: str) -> bool:
-    """Whether it can be seen: definitions in calls, and in what Clang recorded."""
+    """True if it can be seen: definitions in calls, and in what Clang recorded."""
     if flag.startswith(("-D", "-U")) and unit.call is None:
         recorded = unit.unit is not None and unit.unit.kind is UnitKind.CLANG
         return recorded and unit.words is not None
@@ -203,7 +203,7 @@ def _can_judge(unit: Compiled, flag: str) -> bool:
 
 
 def _is_beside(seen: BuildEvidence, lack: _Lack) -> bool:
-    """Whether all of a file lacks what another one has: the variant's name is not false then."""
+    """True if all of a file lacks what another one has: the variant's name is not false then."""
     told = lack.overridden or lack.untold
     return lack.by_all and bool(told) and lack.flag in seen.elsewhere
 

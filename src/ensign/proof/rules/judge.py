@@ -32,7 +32,7 @@ def judge(seen: BuildEvidence) -> tuple[Finding, ...]:
 
 
 def _is_linked_by_rustc(seen: BuildEvidence) -> bool:
-    """Whether rustc wrote the link line, which names each crate, used or not."""
+    """True if rustc wrote the link line, which names each crate, used or not."""
     binary = seen.proof.binary
     named = (*binary.comments, *(unit.compiler for unit in binary.units))
     return any(text.startswith("rustc") for text in named)

@@ -113,7 +113,7 @@ def _ltrans_levels(seen: BuildEvidence) -> list[str]:
 
 
 def _have_one_level(ltrans: Sequence[Unit]) -> bool:
-    """Whether GCC was told a level once: the objects' own, not the link's, which comes after it."""
+    """True if GCC was told a level once: the objects' own, not the link's, which comes after it."""
     levels = [sum(bool(level_of([word])) for word in unit.flags or ()) for unit in ltrans]
     return all(count == 1 for count in levels)
 

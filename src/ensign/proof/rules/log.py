@@ -1,4 +1,4 @@
-"""What compilers, linkers and BOLT said in a build's log. Pure."""
+"""Complaints of compilers, linkers and BOLT in a build's log. Pure."""
 
 from __future__ import annotations
 

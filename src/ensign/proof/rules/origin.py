@@ -1,4 +1,4 @@
-"""Whether all parts of what runs were compiled by this build, with the compiler asked for. Pure."""
+"""Rule: all parts of what runs were compiled by this build, with the compiler asked for. Pure."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _made_by(stray: Stray) -> Iterator[tuple[str, str]]:
 
 
 def origin_lines(seen: BuildEvidence) -> Iterator[str]:
-    """What was found of the origins, in sentences; what could not be judged, and why."""
+    """Findings on the origins, in sentences; what could not be judged, and why."""
     for file in seen.proof.origins:
         if file.unknown:
             yield f"not judged: which build the objects of {file.path} are from: {file.unknown}"

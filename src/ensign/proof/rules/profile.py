@@ -1,4 +1,4 @@
-"""Whether the profile of units, and what was built of them, fits their sources. Pure."""
+"""Rule: the profile of units, and what was built of them, fits their sources. Pure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Dated:
         return PurePosixPath(self.path).name
 
     def is_older(self, written_ns: int) -> bool:
-        """Whether it was written before that, even by a clock that goes a little otherwise."""
+        """True if it was written before that, even by a clock that goes a little otherwise."""
         return self.written_ns < written_ns - _CLOCKS_APART_NS
 
 

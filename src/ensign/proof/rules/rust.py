@@ -53,7 +53,7 @@ _UNUSED = re.compile(r"extern crate `(\w+)` is unused in crate `(\w+)`")
 
 
 def is_of_rust(seen: BuildEvidence) -> bool:
-    """Whether rustc was asked for, or recorded as what linked it."""
+    """True if rustc was asked for, or recorded as what linked it."""
     if seen.request is None:
         return bool(linked_crates(seen))
     return seen.request.compiler.startswith("rustc ")
@@ -242,7 +242,7 @@ def _of_c(seen: BuildEvidence, unused: Sequence[Crate]) -> Iterator[Finding]:
 
 
 def _is_missing(call: Call, there: set[str]) -> bool:
-    """Whether debug information, which the call asked for, has no unit of it."""
+    """True if debug information, which the call asked for, has no unit of it."""
     if not there or effects(call.ran[1:]).get("g", "off") == "off":
         return False
     folder = f"{call.cwd}/"
@@ -255,7 +255,7 @@ def _sources(calls: Sequence[Call]) -> list[str]:
 
 
 def rust_lines(seen: BuildEvidence) -> Iterator[str]:
-    """What the calls say, in sentences."""
+    """Sentences on the calls."""
     crates = crates_of(seen)
     if not crates:
         yield "flags of rustc: unknown, because no call of it was recorded"

@@ -153,7 +153,7 @@ def _difference(seen: BuildEvidence, subject: str, group: _Group) -> Finding:
 
 
 def _named(subject: str, value: str, units: Sequence[Compiled]) -> str:
-    """What the last of these units with a word for it says; else what it comes to."""
+    """Word of the last of these units that has one; else what it comes to."""
     if value:
         words = [word for unit in units for word in (*(unit.words or ()), *unit.asked)]
         flags = (word for word in reversed(words) if (effect(word) or ("",))[0] == subject)
@@ -165,7 +165,7 @@ def _named(subject: str, value: str, units: Sequence[Compiled]) -> str:
 
 
 def _fortified(seen: BuildEvidence) -> Iterator[Finding]:
-    """Where no command line says it: functions called in their checked and their plain form."""
+    """Findings on fortification where no command line says it: functions called both ways."""
     found = seen.proof.binary.hardening
     both = (name for name in found.unchecked if f"__{name}_chk" in found.checked)
     plain = sorted(_ALWAYS_CHECKED.intersection(both))

@@ -1,4 +1,4 @@
-"""What may make a program faster, by what it shows: practices, each with what it takes. Pure."""
+"""Practices that may make a program faster, by what it shows, with what each takes. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NOT_MEASURED = "not measured in a study of this repository yet"
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """What this machine has: compilers as names and their major versions, and other programs.
+    """Tools of this machine: compilers as names and major versions, and other programs.
 
     `allocators` are libraries by the allocator's name; `levels` the levels of x86-64 that its
     processor runs. `worth` says by practice what the studies came to. `user_share` is that of a
@@ -240,7 +240,7 @@ def _target(look: ProgramLook, offers: Offers) -> _Reason | None:
 
 
 def _beyond(look: ProgramLook, level: str) -> str:
-    """What the code asks for that the level does not have."""
+    """Instructions that the code asks for and the level does not have."""
     lacking = [each for each in look.asked if each.name not in LEVELS[level]]
     if not lacking:
         return ""

@@ -319,7 +319,7 @@ def _folder(
 
 
 def _is_told(seen: BuildEvidence, *, linked: bool) -> bool:
-    """Whether a program, or a command that linked it, says of what it was made."""
+    """True if a program, or a command that linked it, says of what it was made."""
     link = linked and seen.link is not None
     return bool(seen.proof.binary.units or linked_crates(seen)) or link
 
@@ -345,7 +345,7 @@ def _borne_out(seen: BuildEvidence, beside: FolderEvidence) -> BuildEvidence:
 
 
 def _of_commands_alone(seen: BuildEvidence) -> BuildEvidence:
-    """What the commands come to, whatever was built."""
+    """Evidence of the commands alone, whatever was built."""
     path = seen.proof.binary.path
     proof = Proof(Binary(path), link=seen.proof.link)
     return replace(seen, subject=f"{seen.subject}, {_PLAIN_MAKE}", proof=proof)
@@ -380,7 +380,7 @@ def _judged(
 def _artifacts(
     beside: FolderEvidence, objects: Objects, processes: Processes
 ) -> Iterator[BuildEvidence]:
-    """What was built; where nothing is, what would be linked."""
+    """Artifacts that were built; where nothing is, those that would be linked."""
     built = 0
     programs = {name: path for name, path in beside.files.items() if not _is_part(name)}
     for name, path in _once(programs):

@@ -207,7 +207,7 @@ def _sandbox(sandbox: SandboxFacts, installer: Installer) -> CheckupLine:
 
 
 def _environments(seen: _KnownPrograms, installer: Installer) -> CheckupLine:
-    """What makes a root directory of a release of Debian; debootstrap needs root."""
+    """Command that makes a root directory of a release of Debian; debootstrap needs root."""
     usable = [
         program
         for program in seen.matching("|".join(ROOT_MAKERS))

@@ -1,4 +1,4 @@
-"""What lies in a folder beside what was built: calls, links, maps, profiles, sources.
+"""Evidence in a folder beside what was built: calls, links, maps, profiles, sources.
 
 A Makefile may run programs while it is read, so that this happens only where somebody asks for it.
 """
@@ -85,7 +85,7 @@ def find_record(folder: Path, named: Path | None = None) -> FoundRecord | None:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a file stands to a record: the call that linked it; else why it is not known."""
+    """Relation of a file to a record: the call that linked it; else why it is not known."""
 
     link: Call | None = None
     unknown: str = ""
@@ -93,7 +93,7 @@ class Standing:
 
 
 def standing(record: BuildRecord, place: TreePlace, path: Path) -> Standing:
-    """By the bytes of the file, and by its name where no call wrote these bytes."""
+    """Standing by the bytes of the file, or by its name where no call wrote these bytes."""
     digest = file_sha256(path)
     made = _maker(record.calls, digest)
     if made is not None:
@@ -236,7 +236,7 @@ def _regular_files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _makefile(files: dict[str, Path]) -> bool:
-    """Whether there is one that was written by hand."""
+    """True if there is one that was written by hand."""
     found = next((files[name] for name in _MAKEFILES if name in files), None)
     return found is not None and _BY_CMAKE not in read_regular(found, 200)
 

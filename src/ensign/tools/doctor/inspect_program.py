@@ -142,7 +142,7 @@ def _of_libraries(look: ProgramLook) -> Iterator[Finding]:
 def of_process(
     checkup: ArtifactCheckup, process: RunningProcess, look: ProgramLook
 ) -> ArtifactCheckup:
-    """What is true of the running one alone: files that were replaced under it, its CPU time."""
+    """Facts of the running one alone: files that were replaced under it, its CPU time."""
     findings = [
         FILE_REPLACED.found(
             f"{each.path} was deleted or replaced while process {process.number} runs the old one; "
@@ -172,7 +172,7 @@ def of_process(
 
 
 def _run(process: RunningProcess) -> str:
-    """What it runs besides its own files."""
+    """Files that it runs besides its own."""
     java = any(Path(each.path).name == _JAVA for each in process.mapped)
     return "; it runs Java, which is compiled in the process and not in any file" if java else ""
 
@@ -207,7 +207,7 @@ def _allocators() -> dict[str, str]:
 
 
 def read_worth() -> dict[str, str]:
-    """What each practice was worth in the studies, each with its source."""
+    """Worth of each practice in the studies, with its source."""
     text = resources.files("ensign.tools.doctor").joinpath("worth.json").read_text(encoding="utf-8")
     return {key: "; ".join(map(_study_said, found)) for key, found in json.loads(text).items()}
 

@@ -1,4 +1,4 @@
-"""How noisy is this machine? Two seconds of one program racing itself."""
+"""Noise of this machine: two seconds of one program racing itself."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WORDS = 5000
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What the race said. `trouble` is why there is no number, else empty.
+    """Outcome of the race. `trouble` is why there is no number, else empty.
 
     `half_width` is a share (0.005 for ±0.5 %) of the 95 % interval after `executions` executions
     in two seconds; `excludes_1` whether two copies of one program seemed to differ;
@@ -70,7 +70,7 @@ def race_request(argv: tuple[str, ...], cpus: CpuChoice) -> RaceRequest:
 
 
 def noise_of(finished: Sequence[Trial]) -> Noise:
-    """What the trials of an A/A race say, by CPU time. Pure."""
+    """Noise by the trials of an A/A race, by CPU time. Pure."""
     if len(finished) < _FEWEST_EXECUTIONS:
         text = f"only {len(finished)} executions in two seconds"
         return Noise(text, len(finished))

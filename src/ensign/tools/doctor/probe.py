@@ -60,7 +60,7 @@ class SandboxFacts:
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """How packages get installed here: by apt, as root or not.
+    """Way to install packages here: by apt, as root or not.
 
     `packages` can be installed; empty where that is not known.
     """
@@ -94,7 +94,7 @@ class Examination:
 
 @dataclass(frozen=True, slots=True)
 class DoctorPorts:
-    """What is looked at, and through what."""
+    """The subject of an examination, and its ports."""
 
     programs: Programs = field(default_factory=LocalPrograms)
     meter: Meter = field(default_factory=LocalMeter)

@@ -1,4 +1,4 @@
-"""What a single program is, line by line. Pure."""
+"""Facts of a single program, line by line. Pure."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ class ProgramLook:
 
     @property
     def by_rust(self) -> bool:
-        """Whether rustc made it, or most of it."""
+        """True if rustc made it, or most of it."""
         return bool(self.identity.rust) or any(
             unit.compiler.startswith("rustc") for unit in self.compiled
         )
 
     @property
     def crates(self) -> tuple[Crate, ...]:
-        """What recorded calls of rustc compiled and linked; none where nobody recorded them."""
+        """Crates that recorded calls of rustc compiled and linked; none without a record."""
         return linked_crates(self.seen)
 
     @property
@@ -203,7 +203,7 @@ def _were(number: int) -> str:
 
 
 def uses_feedback(words: Sequence[str]) -> bool:
-    """Whether a unit was compiled with a profile."""
+    """True if a unit was compiled with a profile."""
     found = effects(words)
     return any(found.get(name, "off") != "off" for name in _FEEDBACK)
 
@@ -234,7 +234,7 @@ def _debug(look: ProgramLook) -> str:
 
 
 def targets_of(look: ProgramLook) -> Counter[str]:
-    """What `-march` says, by units; `the compiler's default` where it says nothing."""
+    """Targets of `-march`, by units; `the compiler's default` where it says nothing."""
     named = (
         next((w.partition("=")[2] for w in reversed(words) if w.startswith("-march=")), "")
         for words in look.recorded
@@ -343,12 +343,12 @@ def levels_of(crates: Sequence[Crate]) -> Fact:
 
 
 def optimizes_across(crates: Sequence[Crate]) -> bool:
-    """Whether rustc optimized across crates when it linked."""
+    """True if rustc optimized across crates when it linked."""
     return any(each.links and each.value("lto") in _ACROSS for each in crates)
 
 
 def lto_of_crates(crates: Sequence[Crate]) -> str:
-    """What rustc was told when it linked."""
+    """Options of rustc at the link."""
     linked = [each for each in crates if each.links]
     if optimizes_across(linked):
         kinds = sorted({each.value("lto") for each in linked if each.value("lto") in _ACROSS})
@@ -359,7 +359,7 @@ def lto_of_crates(crates: Sequence[Crate]) -> str:
 
 
 def uses_profile(crates: Sequence[Crate]) -> int:
-    """How many were compiled with a profile."""
+    """Number of units compiled with a profile."""
     return sum("profile-use" in each.options for each in crates)
 
 

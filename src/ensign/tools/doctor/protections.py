@@ -1,4 +1,4 @@
-"""Which protections a program shows, which it lacks, and which cannot be told. Pure."""
+"""Protections that a program shows, that it lacks, and that cannot be told. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STATIC = "canaries, FORTIFY (its C library is in it, and has its own)"
 
 
 class Looked(Protocol):
-    """What was read of a program."""
+    """Facts read of a program."""
 
     @property
     def binary(self) -> Binary:
@@ -24,7 +24,7 @@ class Looked(Protocol):
 
     @property
     def identity(self) -> Identity:
-        """What it is."""
+        """Identity of the program."""
         ...
 
     @property
@@ -34,12 +34,12 @@ class Looked(Protocol):
 
     @property
     def by_rust(self) -> bool:
-        """Whether rustc made it."""
+        """True if rustc made it."""
         ...
 
 
 def hardening_of(look: Looked) -> str:
-    """What there is, then what was not seen, then what cannot be told, and what is a danger."""
+    """Protections: there, then not seen, then not to be told, then dangers."""
     identity = look.identity
     names = _judged(look)
     text = ", ".join(name for name, value in names.items() if value) or "none"
@@ -55,7 +55,7 @@ def hardening_of(look: Looked) -> str:
 
 
 def _judged(look: Looked) -> Mapping[str, bool | None]:
-    """By name; None for what does not concern it, or cannot be told."""
+    """Protections by name; None for what does not concern it, or cannot be told."""
     found, identity = look.binary.hardening, look.identity
     probes = look.instructions is not None and look.instructions.probes > 0
     c_library_in_it = identity.static or identity.go is not None

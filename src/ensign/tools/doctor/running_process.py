@@ -43,7 +43,7 @@ class RunningProcess:
 
     @property
     def user_share(self) -> float | None:
-        """Of its CPU time; None where it has had too little to tell, as in its first second."""
+        """Share of its CPU time; None in its first second, when it has had too little to tell."""
         total = self.user_ticks + self.system_ticks
         return self.user_ticks / total if total >= _TICKS_PER_SECOND else None
 

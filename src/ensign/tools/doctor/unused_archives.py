@@ -34,7 +34,7 @@ def processor_levels() -> tuple[str, ...]:
 
 
 def archives_of(files: Mapping[str, Path]) -> dict[str, frozenset[str]]:
-    """What each archive of a folder defines for others, by its name."""
+    """Definitions of each archive of a folder for others, by its name."""
     found = {}
     for name, path in files.items():
         archive = read_archive(path) if name.endswith(".a") else None

@@ -40,7 +40,7 @@ class Executable:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What programs may read: a file of the source, this `content`, or a format that is `made`.
+    """Input of programs: a file of the source, this `content`, or a format that is `made`.
 
     Of content that a command wrote, `origin` says which one, for people.
     `copies` of it one after the other, if not 1; of what is made, so many times as much of it.
@@ -60,12 +60,12 @@ class Sample:
 
     @property
     def suffix(self) -> str:
-        """How its name ends, such as `.json`."""
+        """Ending of its name, such as `.json`."""
         return PurePosixPath(self.path).suffix
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a file of the source as it is there."""
+        """True if it is a file of the source as it is there."""
         return self.copies == 1 and not self.content and not self.made
 
 
@@ -85,14 +85,14 @@ class Attempt:
 
     @property
     def reads_input(self) -> bool:
-        """Whether its standard input is the sample."""
+        """True if its standard input is the sample."""
         return self.sample is not None and not any(
             word.startswith((INPUT, COPY)) for word in self.words
         )
 
     @property
     def takes_files(self) -> bool:
-        """Whether the sample is named in its words."""
+        """True if the sample is named in its words."""
         return self.sample is not None and not self.reads_input
 
     @property
@@ -177,12 +177,12 @@ def ranked(programs: Sequence[Executable], project: str) -> list[Executable]:
 
 
 def is_benchmark(program: Executable) -> bool:
-    """Whether it is called one."""
+    """True if it is called one."""
     return _BENCHMARK.search(program.path) is not None
 
 
 def is_test(program: Executable) -> bool:
-    """Whether it is called a test or an example."""
+    """True if it is called a test or an example."""
     return _TEST.search(program.path) is not None and not is_benchmark(program)
 
 
@@ -219,7 +219,7 @@ def attempts(
     options: Iterable[str] = (),
     choices: Sequence[str] = (),
 ) -> Iterator[Attempt]:
-    """What to try with a program, in this order.
+    """Attempts with a program, in this order.
 
     `options` are those that its help names, `choices` first words that it offers.
     """
@@ -243,7 +243,7 @@ def attempts(
 
 
 def _forms(options: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """How programs are told what to read; those that the help does not name only without help."""
+    """Ways to tell a program what to read; those that the help does not name only without help."""
     yield ()
     yield (INPUT,)
     if "-c" in options or not options:

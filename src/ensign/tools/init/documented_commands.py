@@ -80,7 +80,7 @@ def shown_commands(text: str, program: str, files: Collection[str]) -> list[Show
 
 
 def is_manual_of(file: str, program: str) -> bool:
-    """Whether a file is the manual page of a program, by its name."""
+    """True if a file is the manual page of a program, by its name."""
     return re.fullmatch(rf"{re.escape(program)}\.[1-8]", PurePosixPath(file).name) is not None
 
 
@@ -162,7 +162,7 @@ def _as_word(token: str, before: str, names: dict[str, str]) -> str:
 
 
 def _is_command(words: Sequence[str], rest: str) -> bool:
-    """Whether it is more than the program's name at the start of a sentence."""
+    """True if it is more than the program's name at the start of a sentence."""
     if not words or words[0] in ("-", "--") or _HARMLESS.match(words[0]):
         return False
     marked = any(word.startswith(("-", INPUT, OUTPUT)) or " " in word for word in words)

@@ -1,4 +1,4 @@
-"""What is said of a workload that is weak, and where there is none. Pure."""
+"""Messages about a workload that is weak, and where there is none. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_WAYS = 3
 
 
 def doubts(trial: TriedCommand) -> tuple[str, ...]:
-    """What keeps a command from being a good workload, a sentence each."""
+    """Reasons against a command as a workload, a sentence each."""
     found = []
     sample = trial.attempt.sample
     if sample is not None and sample.made:
@@ -66,7 +66,7 @@ def nothing_ran(
 
 
 def nothing_works(folder: Path, trial: TriedCommand) -> str:
-    """Of the best command, which does its work elsewhere."""
+    """Message about the best command, which does its work elsewhere."""
     return (
         f"{folder} builds, but no command was found that works in what was built: "
         f"'{trial.attempt.said}' spends {trial.share_of_cpu:.0%} of its CPU time there "
@@ -77,7 +77,7 @@ def nothing_works(folder: Path, trial: TriedCommand) -> str:
 
 
 def _told(failures: Sequence[TriedCommand]) -> str:
-    """How these ended, which is the same, with what most of them said."""
+    """The common end of these, with what most of them said."""
     said = Counter(each.said for each in failures if each.said).most_common(1)
     words = f": '{visible(said[0][0])}'" if said else ""
     return f"{failures[0].how}{words}"

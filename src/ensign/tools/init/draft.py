@@ -25,7 +25,7 @@ class DraftWorkload:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a first study says. `keys` are those of [build] besides `system` and `artifact`."""
+    """Content of a first study. `keys` are those of [build] besides `system` and `artifact`."""
 
     name: str
     system: str

@@ -85,7 +85,7 @@ class Exploration:
         return tuple(Executable(each.path) for each in self.made if each.kind == "program")
 
     def library_folders(self) -> tuple[str, ...]:
-        """Where shared libraries of the build are, as commands see it."""
+        """Folders of shared libraries of the build, as commands see them."""
         folders = {str(Path(self.opened.seen_as, each.path).parent) for each in self._libraries()}
         return tuple(sorted(folders))
 
@@ -128,7 +128,7 @@ class Exploration:
         return found
 
     def texts(self, files: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """What the project says to its users, and the scripts of its tests, by their names."""
+        """Texts of the project for its users, and the scripts of its tests, by their names."""
         chosen = [each for each in files if _TEXTS.search(each) or _IN_TESTS.search(each)]
         for name in sorted(chosen, key=lambda each: each.count("/"))[:_MOST_TEXTS]:
             with suppress(HostileFileError, OSError):
@@ -208,7 +208,7 @@ class Exploration:
         return {each.path: (missing[each.path],) for each in order[:_MOST_ON_DEMAND]}
 
     def help_of(self, program: Executable) -> str:
-        """What a program says of how it is used; empty where it says nothing."""
+        """A program's text on how it is used; empty where it says nothing."""
         for word in ("--help", "-h"):
             said = self._fresh("said")
             argv = (f"{self.opened.seen_as}/{program.path}", word)
@@ -268,7 +268,7 @@ class Exploration:
         )
 
     def written_by(self, attempt: Attempt) -> bytes:
-        """What an attempt writes to the output that it names, or else says; empty if it fails."""
+        """Content of the output that an attempt names, or else prints; empty if it fails."""
         if not self.tried(attempt).ok:
             return b""
         folder = self.opened.sandbox.temporary
@@ -283,7 +283,7 @@ class Exploration:
         return b""
 
     def _spent(self, log: Path) -> tuple[_Spent, bool]:
-        """Where a command's CPU time went, and whether it wrote into the tree.
+        """Shares of a command's CPU time, and whether it wrote into the tree.
 
         In a race that would be the source folder, to which it may not write.
         """
@@ -357,12 +357,12 @@ def explored(
 
 
 def crowdedness() -> float:
-    """How many tasks there are for each CPU, by the load of the last minute; at least 1."""
+    """Number of tasks for each CPU, by the load of the last minute; at least 1."""
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def _failure(failed: StageFailedError, opened: OpenedTree) -> str:
-    """What failed it, with its lines of the log: other jobs of make print on after it."""
+    """The cause of the failure, with its lines of the log: other jobs of make print on after it."""
     error = first_error(failed.output, tree=opened.seen_as)
     what = str(failed) if error is None else error.said
     lines = [f"  {line}" for line in excerpt(failed.output or read_tail(opened.runner.log), error)]
@@ -380,7 +380,7 @@ def _beginning(path: Path) -> bytes:
 
 
 def _first_line(tail: str, answer: bytes) -> str:
-    """What a command said first, on its standard error if anything; `tail` is the log's."""
+    """First line of a command, on its standard error if anything; `tail` is the log's."""
     errors = re.split(r"^\$ .*\n", tail, flags=re.MULTILINE)[-1]
     for text in (errors, answer.decode(errors="replace")):
         lines = (line.strip() for line in text.splitlines())
@@ -391,12 +391,12 @@ def _first_line(tail: str, answer: bytes) -> str:
 
 
 def _folder_name(attempt: Attempt) -> str:
-    """Of its own folder for temporary files, in that of all."""
+    """Name of its own folder for temporary files, in that of all."""
     return f"{abs(hash((attempt.program, attempt.words))):x}"
 
 
 def _is_made(path: Path) -> bool:
-    """Whether it is more than the empty file that `ctest` was shown."""
+    """True if it is more than the empty file that `ctest` was shown."""
     try:
         return path.stat().st_size > 0
     except OSError:
@@ -411,7 +411,7 @@ def _content(path: Path) -> bytes | None:
 
 
 class Usage:
-    """What an explored tree says of its programs: files, texts, and help."""
+    """An explored tree's view of its programs: files, texts, and help."""
 
     def __init__(self, exploration: Exploration) -> None:
         self._exploration = exploration
@@ -424,7 +424,7 @@ class Usage:
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """Texts that the project writes for its users, by the names of its files."""
+        """Texts of the project for its users, by the names of its files."""
         return dict(self._exploration.texts(list(self.files)))
 
     def of(self, program: Executable) -> str:

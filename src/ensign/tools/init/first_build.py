@@ -30,7 +30,7 @@ _SAID_OF_OTHERS = 4
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
-    """Who is told what is being done."""
+    """Listener for what is being done."""
 
     on_event: OnEvent
     show: Callable[[str], None]
@@ -38,7 +38,7 @@ class Callbacks:
 
 @dataclass(frozen=True, slots=True)
 class Building:
-    """What a tree is built with, and who is told."""
+    """Tools that build a tree, and the listener."""
 
     cache: Cache
     ports: Ports

@@ -76,7 +76,7 @@ _PLACEHOLDER = "ensign-build/program"
 
 @dataclass(frozen=True, slots=True)
 class InitRequest:
-    """What the user says of it; empty where ensign is to find out.
+    """The user's wishes; empty where ensign is to find out.
 
     `command` starts with the program's path in the built tree, or is `{artifact}` and its words.
     """
@@ -90,7 +90,7 @@ class InitRequest:
 
 @dataclass(frozen=True, slots=True)
 class FirstStudy:
-    """What was written, for people: the workload's command, what it took, and doubts."""
+    """The written study, for people: the workload's command, what it took, and doubts."""
 
     file: Path
     system: str
@@ -289,7 +289,7 @@ def _of_programs(
 def _of_what_was_written(
     exploration: Exploration, usage: Usage, ran: Sequence[TriedCommand]
 ) -> Iterator[Attempt]:
-    """What programs wrote in commands that ran, given back to them, the other way."""
+    """Output of commands that ran, given back to their programs, the other way."""
     for writer in writers(ran):
         said = usage.of(writer.program)
         undoing = undoing_of(options_of(said), choices_of(said))
@@ -322,7 +322,7 @@ def _shown(text: str, program: Executable, files: Mapping[str, int]) -> list[Sho
 
 
 def _of_suite(exploration: Exploration, order: Sequence[Executable]) -> Iterator[Attempt]:
-    """What the build system lists of these programs, then each by itself."""
+    """Commands of these programs that the build system lists, then each by itself."""
     benchmarks, tests = exploration.suite()
     yield from suite_attempts((*benchmarks, *tests), order)
     yield from map(Attempt, order)

@@ -28,7 +28,7 @@ Make = Callable[[int], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How files of a kind are made of so many records; `names` has the suffix first.
+    """Format of made files of so many records; `names` has the suffix first.
 
     `joined`: several files of it in a row are one, so that a tree's own will do.
     """
@@ -231,7 +231,7 @@ def made_sample(suffix: str) -> Sample:
 
 
 def is_made_whole(suffix: str) -> bool:
-    """Whether files with that suffix (`.json`) can be made, but not by more copies of one."""
+    """True if files with that suffix (`.json`) can be made, but not by more copies of one."""
     known = FORMATS.get(suffix.removeprefix("."))
     return known is not None and not known.joined
 

@@ -1,4 +1,4 @@
-"""What a program wrote, given back to it: what encodes can decode, too. Pure."""
+"""Output of a program, given back to it: what encodes can decode, too. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def undoing_of(options: Sequence[str], choices: Sequence[str]) -> tuple[str, ...
 
 
 def writers(ran: Iterable[TriedCommand]) -> list[Attempt]:
-    """Of what ran on a sample, each way of asking once: those that took as long as is wanted.
+    """Attempts that ran on a sample, each form once: those that took as long as is wanted.
 
     What a program makes of a file that it changes in its place is not among what it writes.
     """
@@ -42,7 +42,7 @@ def writers(ran: Iterable[TriedCommand]) -> list[Attempt]:
 
 
 def written_sample(attempt: Attempt, content: bytes) -> Sample:
-    """What an attempt wrote, as a sample; its name ends as the named output's does."""
+    """Output of an attempt, as a sample; its name ends as the named output's does."""
     path = f"written{attempt.output.removeprefix(OUTPUT)}"
     return Sample(path, len(content), content=content, origin=attempt.said)
 

@@ -32,17 +32,17 @@ def samples_of(files: dict[str, int], most: int) -> tuple[Sample, ...]:
 
 
 def is_for_tests(name: str) -> bool:
-    """Whether a file of the source is there to be read by tests, by its path."""
+    """True if a file of the source is there to be read by tests, by its path."""
     return any(word in name.lower() for word in ("test", "example", "sample", "data", "bench"))
 
 
 def content_of(source: Path, sample: Sample) -> bytes:
-    """What the copies of a sample are together."""
+    """Copies of a sample together."""
     if sample.made:
         return made_content(sample.made, sample.copies)
     return (sample.content or (source / sample.path).read_bytes()) * sample.copies
 
 
 def given_name(sample: Sample) -> str:
-    """Where a sample is to be read, relative to the source."""
+    """Path of a sample, relative to the source."""
     return sample.path if sample.is_file else f"{INPUT_FILE}{sample.suffix}"

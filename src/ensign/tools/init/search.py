@@ -1,4 +1,4 @@
-"""Which attempt becomes the workload: long enough, and at work in what was built. Pure."""
+"""Choice of the attempt that becomes the workload: long enough, and at work in the build. Pure."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ Try = Callable[[Attempt], TriedCommand]
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What came of a search: the best, if anything ran, all that ran, and the others."""
+    """Outcome of a search: the best, if anything ran, all that ran, and the others."""
 
     best: TriedCommand | None
     ran: tuple[TriedCommand, ...] = ()
@@ -120,7 +120,7 @@ def chosen(attempts: Iterable[Attempt], tried: Try, has_time: Callable[[], bool]
 
 
 def will_do(trial: TriedCommand) -> bool:
-    """Whether builds can be told apart by it within seconds."""
+    """True if builds can be told apart by it within seconds."""
     long_enough = trial.user_ns >= _ENOUGH * WANTED_NS and trial.alone_ns <= LONGEST_NS
     return trial.ok and long_enough and trial.share_built >= LEAST_SHARE
 
@@ -221,7 +221,7 @@ def _grown(attempt: Attempt, tried: Try) -> Iterator[TriedCommand]:
 
 
 def _is_enough(trial: TriedCommand, before: TriedCommand | None) -> bool:
-    """Whether it takes long enough, and more of it would not be more at work in what was built."""
+    """True if it takes long enough, and more of it would not be more at work in what was built."""
     if trial.user_ns < _ENOUGH * WANTED_NS:
         return False
     grows = before is not None and trial.share_built > before.share_built
