@@ -248,3 +248,38 @@ def test_a_reader_that_goes_away_costs_nothing(ensign: Ensign, programs: Program
     done = ensign.end(process)
     assert (done.status, done.err) == (1, "")
     assert json.loads((ensign.folder / "out.json").read_text())["trials"]
+
+
+def test_the_best_is_raced_anew_and_claims_come_from_that_alone(
+    ensign: Ensign, programs: Programs
+) -> None:
+    commands = [f"{programs.cheap} {times}" for times in (2000000, 4000000, 500000)]
+    names = ["--name", "usual", "--name", "double", "--name", "quarter"]
+    limits = ["--confirm", "--runs", "6", "--mode", "alternating", "--metric", "cpu"]
+    kept = ["--bundle", "out.ensign", "--json", "out.json"]
+    done = ensign("compare", *commands, *names, *limits, *kept)
+    assert done.status == 0, done.err
+    said = json.loads((ensign.folder / "out.json").read_text())
+    assert [each["variant"] for each in said["comparisons"]] == ["double", "quarter"]
+    phase = said["confirmation"]
+    assert phase["finalists"] == ["quarter"]
+    assert (phase["rounds"], phase["rounds_done"]) == (6, 6)
+    assert [each["variant"] for each in phase["comparisons"]] == ["quarter"]
+    assert {each["variant"] for each in said["trials"][0]["variants"]} == {
+        "usual", "double", "quarter", "twin",
+    }  # fmt: skip
+    again = ensign("report", "out.ensign", "--json", "again.json")
+    assert again.status == 0, again.err
+    assert json.loads((ensign.folder / "again.json").read_text())["confirmation"] == phase
+
+
+def test_where_nothing_is_better_there_is_nothing_to_confirm(
+    ensign: Ensign, programs: Programs
+) -> None:
+    commands = [f"{programs.cheap} {times}" for times in (500000, 4000000)]
+    limits = ["--confirm", "--runs", "5", "--mode", "alternating", "--metric", "cpu"]
+    done = ensign("compare", *commands, *limits, "--json", "out.json")
+    assert done.status == 0, done.err
+    phase = json.loads((ensign.folder / "out.json").read_text())["confirmation"]
+    assert (phase["finalists"], phase["rounds"]) == ([], 0)
+    assert phase["plan_sha256"]

@@ -56,6 +56,8 @@ def _check(options: Options) -> None:
     if len(options.commands) > 1:
         quoted = shlex.quote(" ".join(options.commands))
         raise InputError(f"--revisions races one command; if that is one, quote it: {quoted}")
+    if options.confirm:
+        raise InputError("--confirm chooses among commands; --revisions compares two builds")
     if options.environments is not None:
         raise InputError("--revisions and --environments are two questions; ask one at a time")
 

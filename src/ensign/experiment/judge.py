@@ -294,6 +294,12 @@ def suite_rule(experiment: Experiment, finalists: int = 1) -> SuiteRule:
     )
 
 
+def explored_only(explored: Result) -> Result:
+    """An exploration, of which nothing is claimed."""
+    suite = tuple(replace(compared, non_inferior=None, not_shown=()) for compared in explored.suite)
+    return replace(explored, suite=suite, significant=())
+
+
 def trial_findings(trials: Sequence[Trial]) -> tuple[Finding, ...]:
     """Findings of trials: one per code, with how many trials of which workload had it.
 

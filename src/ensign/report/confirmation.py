@@ -58,7 +58,7 @@ def plan_text(confirmation: Confirmation) -> str:
     if not confirmation.plan_sha256:
         return ""
     return (
-        "Finalists, metric, margin, level, number of rounds and seeds were written down before the "
+        "Finalists, metric, margin, level, number of rounds and seeds were fixed before the "
         f"first confirming trial (SHA-256 of the plan {confirmation.plan_sha256[:_SHOWN_DIGITS]}…)."
     )
 

@@ -42,16 +42,14 @@ def verdict_of(result: Result) -> Verdict:
     Where rounds only explored it is that of the confirmation; before its end nothing is claimed.
     """
     confirmation = result.confirmation
-    if not result.builds or result.withheld:
-        return _of_each(result)
-    if confirmation is None:
-        return _of_suite(result)
+    of_phase = _of_suite if result.builds and not result.withheld else _of_each
+    if confirmation is None or result.withheld:
+        return of_phase(result)
     if confirmation.result is None:
         said = (confirmation_text(confirmation),) if confirmation.finalists else ()
-        return Verdict(
-            pending_text(confirmation, result.baseline), said, tuple(_study_caveats(result, ()))
-        )
-    verdict = _of_suite(confirmation.result)
+        caveats = _study_caveats(result, ()) if result.builds else _errors(result.findings)
+        return Verdict(pending_text(confirmation, result.baseline), said, tuple(caveats))
+    verdict = of_phase(confirmation.result)
     return Verdict(
         verdict.headline, (*verdict.details, confirmation_text(confirmation)), verdict.caveats
     )

@@ -293,6 +293,13 @@ class Options:
             read=parse_duration_ns,
         ),
     ] = None
+    confirm: Annotated[
+        bool,
+        Option(
+            "Race all in half of the budget, then the best one anew; claims come from that race "
+            "alone: the best of several looks better than it is."
+        ),
+    ] = False
     runs: Annotated[
         int | None, Option("So many executions of each, exactly.", names=("--runs", "-r"))
     ] = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from ensign.experiment.compare.plan import race_ended_early
 from ensign.experiment.compare.race import RaceOutcome
 from ensign.experiment.compare.workloads import PlannedWorkloads
 from ensign.experiment.exclusions import failure_findings
-from ensign.experiment.judge import judge, result_of_record
+from ensign.experiment.judge import explored_only, judge, result_of_record
 from ensign.experiment.loop import SoFar
 from ensign.experiment.pilots import CommandPilot
 from ensign.experiment.record import FIGURES, Record, SeenRunning, figures_of, spread_of
@@ -35,10 +36,11 @@ from ensign.model.finding_kinds.builds import SAME_BYTES
 from ensign.model.finding_kinds.judgment import NO_TWIN
 from ensign.model.finding_kinds.race import LONGER_WOULD_TELL
 from ensign.model.findings import Finding
-from ensign.model.results import MachineFacts, Result, VariantFacts
+from ensign.model.results import Confirmation, MachineFacts, Result, Stopped, VariantFacts
 from ensign.model.trials import Trial, VariantFailure
 from ensign.model.units import duration_option
 from ensign.stats.expected import longer_race
+from ensign.stats.winner import able
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +96,37 @@ FILE = "comparison.json"
 
 @dataclass(frozen=True, slots=True)
 class CompareEvidence:
-    """A race of commands that ended: its rule, what it rests on, and its trials."""
+    """A race of commands that ended: its rule, what it rests on, and its trials.
+
+    One that only `explores` claims nothing; the `second` race of its finalist does.
+    """
 
     experiment: Experiment
     record: Record
     trials: tuple[Trial, ...]
     redo: str = ""
+    explores: bool = False
+    second: CompareEvidence | None = None
 
     def result(self) -> Result:
         """Everything that reports and the exit status need. Pure."""
+        raced = self._of_race()
+        if not self.explores or raced.withheld:
+            return raced
+        return replace(explored_only(raced), confirmation=self._confirmation())
+
+    def _confirmation(self) -> Confirmation:
+        second = None if self.second is None else self.second.result()
+        finalists = () if self.second is None else self.second.record.raced[1:]
+        rounds = 0 if second is None else second.rounds_done
+        asked = self.experiment
+        plan = json.dumps([finalists, asked.metric, asked.margin, asked.level, asked.seed])
+        done = self.record.stopped not in (Stopped.INTERRUPTED, Stopped.FAILED)
+        sha256 = hashlib.sha256(plan.encode()).hexdigest() if done else ""
+        fresh = ("executions",)
+        return Confirmation(finalists, rounds, rounds, asked.level, sha256, fresh, second)
+
+    def _of_race(self) -> Result:
         record, extra = self.record, {"redo": self.redo}
         if record.withheld or not self.trials:
             known = result_of_record(self.experiment, record)
@@ -117,13 +141,19 @@ class CompareEvidence:
         """One file that `read_bundled` reads; slices are left out. StorageFailed."""
         from ensign.store.bundle import pack  # noqa: PLC0415  # at first use
 
-        bare = replace(self, trials=tuple(replace(each, slices=()) for each in self.trials))
+        bare = self.without_slices()
         text = json.dumps(
             TypeAdapter(CompareEvidence).dump_python(bare, mode="json"), indent=1, sort_keys=True
         )
         figures = json.dumps(figures_of(bare.result()), indent=1, sort_keys=True)
         members = {FILE: text.encode(), f"{FIGURES}.json": figures.encode()}
         write_atomically(path.absolute(), pack(FILE, ensign.__version__, members))
+
+    def without_slices(self) -> CompareEvidence:
+        """The same without what makes it large."""
+        second = None if self.second is None else self.second.without_slices()
+        trials = tuple(replace(each, slices=()) for each in self.trials)
+        return replace(self, trials=trials, second=second)
 
     def _longer(self, result: Result) -> tuple[Finding, ...]:
         """Finding on a longer race that would decide what is open, where nothing else is wrong."""
@@ -151,11 +181,20 @@ def read_bundled(folder: Path) -> CompareEvidence:
     except (ValidationError, ValueError):
         raise InputError(f"{FILE} in the bundle is of another version of ensign") from None
     try:
-        for trial in evidence.trials:
+        second = () if evidence.second is None else evidence.second.trials
+        for trial in (*evidence.trials, *second):
             require_plausible(trial)
     except ValueError as error:
         raise InputError(f"{FILE} in the bundle is no comparison: {error}") from None
     return evidence
+
+
+def finalist(explored: CompareEvidence) -> str:
+    """The best command, if its mean is below the baseline's; empty where there is none."""
+    if explored.record.stopped in (Stopped.INTERRUPTED, Stopped.FAILED, Stopped.WITHHELD):
+        return ""
+    better = (each.comparison for each in able(explored.result()))
+    return next((each.variant for each in better if each.ratio < 1), "")
 
 
 _NO_TWIN = "no A/A twin was raced: nothing shows what this measurement can be trusted with"

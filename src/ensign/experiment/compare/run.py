@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ensign.experiment.compare.commands import (
+    LARGEST_SEED,
     CommandVariant,
     FailedCommand,
     deadline_hint,
@@ -19,7 +20,7 @@ from ensign.experiment.compare.options import DEFAULT_BUDGET_NS, Options
 from ensign.experiment.compare.plan import RacedWorkloads, budget_ns, experiment_of
 from ensign.experiment.compare.planning import Piloting
 from ensign.experiment.compare.race import RaceLimits, RaceOutcome, race_commands
-from ensign.experiment.compare.result import FinishedRace, compare_evidence
+from ensign.experiment.compare.result import FinishedRace, compare_evidence, finalist
 from ensign.experiment.compare.variants import lasting_tmp, setup_process
 from ensign.experiment.compare.workloads import CommandWorkload, PlannedWorkloads, workloads_of
 from ensign.experiment.exclusions import same_programs
@@ -87,6 +88,15 @@ class PlannedRace:
     def out(self) -> frozenset[str]:
         """The variants that take no part."""
         return self.same | {each.variant for each in self.failures}
+
+
+@dataclass(frozen=True, slots=True)
+class CompareRaces:
+    """A race as planned, and the race of the best one that confirms it, if there is one."""
+
+    planned: PlannedRace
+    first: FinishedRace
+    second: FinishedRace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +171,15 @@ class CompareSteps:
         known = (prepared, said, same)
         return PlannedRace(planned, requests, tuple(failures), start_ns, budget, *known)
 
-    def race(self, planned: PlannedRace) -> FinishedRace:
+    def race(self, planned: PlannedRace) -> CompareRaces:
+        """The race, in half of the time where another is to confirm it."""
+        if not self.options.confirm:
+            return CompareRaces(planned, self.raced(planned))
+        spent_ns = self.ports.clock.monotonic_ns() - planned.start_ns
+        half = replace(planned, budget_ns=(planned.budget_ns + spent_ns) // 2)
+        return CompareRaces(planned, self.raced(half))
+
+    def raced(self, planned: PlannedRace) -> FinishedRace:
         """Races until the answer is sure enough, or the budget is spent."""
         start_ns, budget, workloads = planned.start_ns, planned.budget_ns, planned.workloads
         if not planned.requests:
@@ -218,7 +236,7 @@ class CompareSteps:
             return self._ended(planned, seen, _NOTHING)
         left_ns = planned.start_ns + planned.budget_ns - self.ports.clock.monotonic_ns()
         if not planned.again and left_ns > len(trials) * workloads.round_ns:
-            return self.race(replace(planned, workloads=workloads, again=True))
+            return self.raced(replace(planned, workloads=workloads, again=True))
         enough = RaceOutcome(trials, Stopped.BUDGET)
         return self._measured(replace(planned, workloads=workloads), enough, experiment)
 
@@ -249,14 +267,34 @@ class CompareSteps:
         """True if time ends the race, and not a number of runs that was asked for alone."""
         return self.options.budget_ns is not None or not self.options.least_runs
 
-    def confirm(self, raced: FinishedRace) -> FinishedRace:
-        """Commands are what they are: there is nothing to build afresh."""
-        return raced
+    def confirm(self, raced: CompareRaces) -> CompareRaces:
+        """The best command against the baseline anew, in the time that is left."""
+        first, planned = raced.first, raced.planned
+        best = finalist(compare_evidence(self.options, first)) if self.options.confirm else ""
+        if not best:
+            return raced
+        left = tuple(each for each in self.commands if each.name in (self.commands[0].name, best))
+        out = {each.variant for each in self.commands} - {each.variant for each in left}
+        seed = (self.options.seed + 1) % (LARGEST_SEED + 1)
+        requests = {
+            name: replace(request.without(out), seed=seed)
+            for name, request in planned.requests.items()
+        }
+        start_ns = self.ports.clock.monotonic_ns()
+        left_ns = planned.start_ns + planned.budget_ns - start_ns
+        anew = replace(planned, requests=requests, start_ns=start_ns, budget_ns=left_ns)
+        steps = replace(self, commands=left, options=replace(self.options, seed=seed))
+        return replace(raced, second=steps.raced(anew))
 
-    def judge(self, raced: FinishedRace) -> ExperimentOutcome:
+    def judge(self, raced: CompareRaces) -> ExperimentOutcome:
         """The result; what failed, also where some was measured."""
-        failed = raced.error or next(iter(self.cleaned), None)
-        evidence = compare_evidence(self.options, raced, self.redo)
+        errors = [each.error for each in (raced.first, raced.second) if each is not None]
+        failed = next(filter(None, (*errors, *self.cleaned)), None)
+        evidence = compare_evidence(self.options, raced.first, self.redo)
+        if self.options.confirm:
+            anew = raced.second
+            second = None if anew is None else compare_evidence(self.options, anew)
+            evidence = replace(evidence, explores=True, second=second)
         if self.bundle is not None:
             evidence.write_bundle(self.bundle)
         return ExperimentOutcome(evidence.result(), failed)

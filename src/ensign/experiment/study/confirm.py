@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ensign.experiment.judge import explored_only
 from ensign.experiment.machine import machine_state
 from ensign.experiment.record import Record
 from ensign.experiment.study.confirm_plan import (
@@ -179,7 +180,7 @@ def with_confirmation(
     plan, raced = second.plan, second.raced
     if plan is None:
         pending = Confirmation((), 0, 0, explored.level, "", ())
-        return replace(_exploring(explored), confirmation=pending)
+        return replace(explored_only(explored), confirmation=pending)
     record = None if raced is None else raced.record
     fresh = made_afresh(file, plan)
     if record is not None and not record.relinks:
@@ -194,14 +195,14 @@ def with_confirmation(
         fresh=fresh,
     )
     if raced is None or not _is_finished(plan, raced):
-        return replace(_exploring(explored), confirmation=confirmation)
+        return replace(explored_only(explored), confirmation=confirmation)
     result = raced.result(len(plan.finalists))
     if result.layouts is None and explored.layouts is not None and explored.layouts.spreads:
         # The baseline is the same one, and so is what its relinks do to it.
         result = replace(result, layouts=explored.layouts)
     doubts = (*_kept(file, plan), *_restarted(folder, plan, raced.record))
     result = replace(result, findings=(*doubts, *result.findings))
-    return replace(_exploring(explored), confirmation=replace(confirmation, result=result))
+    return replace(explored_only(explored), confirmation=replace(confirmation, result=result))
 
 
 def _is_finished(plan: ConfirmPlan, raced: PhaseOutcome) -> bool:
@@ -210,12 +211,6 @@ def _is_finished(plan: ConfirmPlan, raced: PhaseOutcome) -> bool:
     if record.complete and len(raced.trials) >= record.rounds_planned * len(plan.workloads):
         return True
     return raced.failed.issuperset(plan.finalists)
-
-
-def _exploring(explored: Result) -> Result:
-    """The rounds without claims."""
-    suite = tuple(replace(compared, non_inferior=None, not_shown=()) for compared in explored.suite)
-    return replace(explored, suite=suite, significant=())
 
 
 def _record_of(folder: StudyFolder, plan: ConfirmPlan) -> Record | None:
