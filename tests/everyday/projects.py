@@ -35,7 +35,7 @@ flags = ""
 
 [race]
 budget = "60s"
-rounds = 3
+rounds = 5
 
 [[workloads]]
 name = "work"

@@ -158,7 +158,6 @@ class Screen:
 
 
 PLAIN = Screen()
-_CROPPED_LINES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,19 +230,14 @@ class Page:
         self.blank()
 
     def findings(self, findings: Iterable[ListedFinding], *, cropped: bool = False) -> None:
-        """A paragraph for each; `cropped` ones have two lines, of which the end may be missing."""
+        """A paragraph for each, or a line, of which the end may be missing."""
         for each in findings:
             about = f" {each.subjects}:" if each.subjects else ""
             text = Text(f"{each.severity.value}", style=_SEVERITIES[each.severity])
             text.append(f" [{each.code}]{about} {each.text}", style="default")
-            lines = text.wrap(self._console, self.width) if cropped else [text]
-            if len(lines) > _CROPPED_LINES:
-                last = lines[_CROPPED_LINES - 1]
-                last.rstrip()
-                last.truncate(self.width - 1)
-                last.append("…")
-            for line in lines[:_CROPPED_LINES]:
-                self.show(line)
+            if cropped:
+                text.truncate(self.width, overflow="ellipsis")
+            self.show(text)
 
     def notes(self, notes: Iterable[Note]) -> None:
         """A paragraph for each, with its heading."""
