@@ -25,7 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ensign.cli.main import run_command_line
-from ensign.tools.init import documented_commands, first_study, made_samples
+from ensign.tools.init import documented_commands, exploration, first_study, made_samples
 
 _NEVER = re.compile(r"(?!)")
 _LONGEST_S = 400
@@ -40,6 +40,9 @@ def without(rule: str) -> None:
         known = made_samples.FORMATS
         known[suffix] = replace(known[suffix], names=())
         first_study.ANYTHING = tuple(each for each in first_study.ANYTHING if each != suffix)
+    elif rule == "markup of manual pages":
+        for module in (documented_commands, exploration):
+            setattr(module, "plain_text", str)
     else:
         setattr(documented_commands, _PATTERNS[rule], _NEVER)
 

@@ -12,6 +12,7 @@ from ensign.tools.init.documented_commands import (
     choices_of,
     is_manual_of,
     options_of,
+    plain_text,
     shown_attempts,
     shown_commands,
 )
@@ -54,7 +55,10 @@ def test_prose_and_help_are_not(line: str) -> None:
     assert shown_commands(line, "pack", FILES) == []
 
 
-def test_a_manual_is_told_by_its_name() -> None:
+def test_a_manual_is_read_without_its_markup() -> None:
+    page = ".TH PACK 1\n.SH EXAMPLES\n.B pack \\-z\n.I in.txt\n.PP\n\\fBpack \\-d \\fIin.pk\\fR\n"
+    assert "pack -d in.pk" in plain_text(page)
+    assert Shown(("-d", INPUT), suffix=".pk") in shown_commands(page, "pack", FILES)
     assert is_manual_of("doc/pack.1", "pack")
     assert not is_manual_of("doc/pack.c", "pack")
 

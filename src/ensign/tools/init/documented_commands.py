@@ -20,6 +20,9 @@ _LONGEST_LINE = 300
 _MOST_LINES = 200
 _MOST_WORDS = 16
 _SAMPLES_EACH = 3
+_ROFF_FONT = re.compile(r"\\f(\[\w*\]|\(..|.)|\\[&|^]")
+_ROFF_MACRO = re.compile(r"^[.'](B|I|BR|RB|BI|IB|RI|IR|PP|TP|SM|Nm|Ic|Fl|Ar|nf)\b *")
+_ROFF_SIGNS = {"\\-": "-", "\\(aq": "'", "\\(dq": '"', "\\e": "\\", "\\ ": " "}
 _OPTIONAL = re.compile(r"\[[^][]*\]|\.\.\.")
 _PROMPT = re.compile(
     r"^(usage:|or:|e\.?g\.?:?|example:|[$%#>*`-]|\w*[$#])?[\s`]*(time |sudo )?$", re.IGNORECASE
@@ -68,11 +71,22 @@ def choices_of(help_text: str) -> list[str]:
     return [each for each in found if not _HARMLESS.match(f"-{each}")][:_MOST_CHOICES]
 
 
+def plain_text(text: str) -> str:
+    """A manual page without its markup; any other text as it is."""
+    if not re.search(r"^[.'](TH|SH|Dd)\b", text, re.MULTILINE):
+        return text
+    text = _ROFF_FONT.sub("", text)
+    for sign, meaning in _ROFF_SIGNS.items():
+        text = text.replace(sign, meaning)
+    lines = (_ROFF_MACRO.sub("", line) for line in text.splitlines())
+    return "\n".join(line.strip('"') for line in lines)
+
+
 def shown_commands(text: str, program: str, files: Collection[str]) -> list[Shown]:
     """The commands of a program in a text. `files` are paths of the source, which may be meant."""
     names = {PurePosixPath(each).name: each for each in files}
     found: dict[Shown, None] = {}
-    lines = text.replace("\\\n", " ").splitlines()
+    lines = plain_text(text).replace("\\\n", " ").splitlines()
     told = (line.strip() for line in lines if program in line and len(line) <= _LONGEST_LINE)
     for line in islice(told, _MOST_LINES):
         found.update(dict.fromkeys(_in_line(line, program, names)))

@@ -32,7 +32,7 @@ from ensign.model.study_source import VENDORED
 from ensign.proof.loaded_bytes import read_dynamic
 from ensign.tools.init import build_options
 from ensign.tools.init.attempts import Attempt, Executable, Sample, ranked
-from ensign.tools.init.documented_commands import is_manual_of
+from ensign.tools.init.documented_commands import is_manual_of, plain_text
 from ensign.tools.init.samples import content_of, given_name
 from ensign.tools.init.search import LARGEST_BYTES, TRIAL_NS, TriedCommand
 
@@ -424,8 +424,9 @@ class Usage:
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """Texts of the project for its users, by the names of its files."""
-        return dict(self._exploration.texts(list(self.files)))
+        """Texts of the project for its users, by the names of its files, without markup."""
+        texts = self._exploration.texts(list(self.files))
+        return {name: plain_text(text) for name, text in texts}
 
     def of(self, program: Executable) -> str:
         """A program's help, or its manual page; empty where there is neither."""
