@@ -42,7 +42,7 @@ def without(rule: str) -> None:
         first_study.ANYTHING = tuple(each for each in first_study.ANYTHING if each != suffix)
     elif rule == "markup of manual pages":
         for module in (documented_commands, exploration):
-            setattr(module, "plain_text", str)
+            vars(module)["plain_text"] = str
     else:
         setattr(documented_commands, _PATTERNS[rule], _NEVER)
 
