@@ -33,7 +33,6 @@ _WAKE_UP_S = 0.2
 _BACKLOG = 4096
 _CHUNK_BYTES = 1 << 16
 _HEADER_BYTES = 512
-_HEADER_WORDS = 5
 _CREDENTIALS = struct.Struct("3i")
 _STACK = 28 - 3  # field 28 of /proc/PID/stat, counted behind the name
 

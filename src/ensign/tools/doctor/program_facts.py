@@ -324,11 +324,6 @@ def _linker(look: ProgramLook) -> Iterator[Fact]:
         yield Fact("linker", "not named in it (GNU ld leaves no name)")
 
 
-def name_of(path: str) -> str:
-    """Without its folder."""
-    return Path(path).name
-
-
 def levels_of(crates: Sequence[Crate]) -> Fact:
     """Their levels; all options of each as details."""
     levels = Counter(f"opt-level {each.value('opt-level')}" for each in crates)
