@@ -5,20 +5,28 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields, is_dataclass
+from enum import Enum
+from typing import Any
 
 from ensign.model.builds import BuildFacts
 from ensign.model.comparisons import Comparison, Effect, OtherMetric, TimeShares
-from ensign.model.experiment import Precision
 from ensign.model.findings import Finding
 from ensign.model.quoting import json_visible
-from ensign.model.results import Confirmation, LayoutFacts, Result, VariantFacts
+from ensign.model.results import (
+    Confirmation,
+    LayoutFacts,
+    Result,
+    VariantFacts,
+    WorkloadComparison,
+)
 from ensign.model.trials import SliceRecord, Trial, VariantFailure, VariantTotals
 from ensign.report.layouts import within_spread
 from ensign.report.verdict import was_checked
 
 Json = str | int | float | bool | None | list["Json"] | Mapping[str, "Json"]
 
+_INTERVAL = "ratio low high"
 _SLICE_COLUMNS = (
     "variant",
     "start_ns",
@@ -60,85 +68,38 @@ def render(result: Result) -> str:
 
 def _confirmation(phase: Confirmation) -> dict[str, Json]:
     return {
-        "finalists": list(phase.finalists),
-        "rounds": phase.rounds,
-        "rounds_done": phase.rounds_done,
-        "level": phase.level,
-        "plan_sha256": phase.plan_sha256,
-        "fresh": list(phase.fresh),
+        **_fields(phase, "finalists rounds rounds_done level plan_sha256 fresh"),
         **({} if phase.result is None else _rows_of(phase.result)),
     }
 
 
 def _rows_of(result: Result) -> dict[str, Json]:
+    effects = ("main", "conditional", "interactions")
     return {
         "comparisons": [_comparison(compared) for compared in result.comparisons],
         "aa": None if result.aa is None else _comparison(result.aa),
         "suite": [
             {
-                "variant": compared.comparison.variant,
-                **_interval(compared.comparison),
-                "level": compared.comparison.level,
-                **_statements(compared.comparison),
+                **_fields(compared.comparison, f"variant {_INTERVAL} level direction size"),
                 **_judged(compared.comparison),
-                "workloads": compared.workloads,
-                "non_inferior": compared.non_inferior,
-                "not_shown": list(compared.not_shown),
+                **_fields(compared, "workloads non_inferior not_shown"),
                 "within_layout_spread": within_spread(compared.comparison, result),
             }
             for compared in result.suite
         ],
-        "workloads": [
-            {
-                "workload": compared.workload,
-                "variant": compared.comparison.variant,
-                "metric": compared.comparison.metric.value,
-                **_interval(compared.comparison),
-                **_statements(compared.comparison),
-                "executions": compared.comparison.executions,
-                **_judged(compared.comparison),
-                "baseline_cost_ns": _number(compared.baseline_cost_ns),
-                "variant_cost_ns": _number(compared.variant_cost_ns),
-                "baseline_score": None if compared.scores is None else compared.scores[0],
-                "variant_score": None if compared.scores is None else compared.scores[1],
-                "unit": compared.unit,
-                "user_share": _number(compared.user_share),
-                "within_layout_spread": within_spread(
-                    compared.comparison, result, compared.workload
-                ),
-            }
-            for compared in result.workloads
-        ],
-        "bands": [
-            {
-                "variant": compared.variant,
-                "by_mean": list(compared.by_mean),
-                "by_minimum": list(compared.by_minimum),
-            }
-            for compared in result.bands
-        ],
-        "significant": [
-            {
-                "variant": compared.variant,
-                "slower": list(compared.slower),
-                "faster": list(compared.faster),
-            }
-            for compared in result.significant
-        ],
+        "workloads": [_workload(compared, result) for compared in result.workloads],
+        "bands": [_fields(each, "variant by_mean by_minimum") for each in result.bands],
+        "significant": [_fields(each, "variant slower faster") for each in result.significant],
         "factorial": {
-            "main": [_effect(each) for each in result.factorial.main],
-            "conditional": [_effect(each) for each in result.factorial.conditional],
-            "interactions": [_effect(each) for each in result.factorial.interactions],
+            kind: [_effect(each) for each in getattr(result.factorial, kind)] for kind in effects
         },
         "latency": [
             {
                 "workload": compared.workload,
                 "variant": compared.comparison.variant,
                 "percentile": compared.percentile,
-                **_interval(compared.comparison),
-                "executions": compared.comparison.executions,
-                "baseline_ns": _number(compared.baseline_ns),
-                "variant_ns": _number(compared.variant_ns),
+                **_fields(compared.comparison, f"{_INTERVAL} executions"),
+                **_fields(compared, "baseline_ns variant_ns"),
             }
             for compared in result.latency
         ],
@@ -146,8 +107,23 @@ def _rows_of(result: Result) -> dict[str, Json]:
         "variants": [_variant(each, result) for each in result.measured],
         "failed": [_failed(failure, result) for failure in result.failures],
         "builds": [_build(build) for build in result.builds],
-        **({"ran": [asdict(each) for each in result.ran]} if result.ran else {}),
+        **_said(result, "ran"),
         "findings": [_finding(finding) for finding in result.findings],
+    }
+
+
+def _workload(compared: WorkloadComparison, result: Result) -> dict[str, Json]:
+    scores = compared.scores or (None, None)
+    pair = compared.comparison
+    return {
+        "workload": compared.workload,
+        **_fields(pair, f"variant metric {_INTERVAL} direction size executions"),
+        **_judged(pair),
+        **_fields(compared, "baseline_cost_ns variant_cost_ns"),
+        "baseline_score": scores[0],
+        "variant_score": scores[1],
+        **_fields(compared, "unit user_share"),
+        "within_layout_spread": within_spread(pair, result, compared.workload),
     }
 
 
@@ -159,31 +135,20 @@ def _failed(failure: VariantFailure, result: Result) -> dict[str, Json]:
 
 def _effect(effect: Effect) -> dict[str, Json]:
     other = effect.other
-    beside = {} if other is None else {"metric": other.metric.value, **_interval(other)}
     return {
-        "changes": [asdict(change) for change in effect.changes],
+        "changes": _plain(effect.changes),
         "given": dict(effect.given),
         "only": dict(effect.only),
         "groups": effect.groups,
-        **_interval(effect.comparison),
-        "level": effect.comparison.level,
-        **_statements(effect.comparison),
+        **_fields(effect.comparison, f"{_INTERVAL} level direction size"),
         "significant": effect.significant,
-        "other_metric": beside,
+        "other_metric": {} if other is None else _fields(other, f"metric {_INTERVAL}"),
     }
 
 
 def _comparison(compared: Comparison) -> dict[str, Json]:
-    return {
-        "variant": compared.variant,
-        "baseline": compared.baseline,
-        "metric": compared.metric.value,
-        **_interval(compared),
-        "level": compared.level,
-        **_statements(compared),
-        "executions": compared.executions,
-        **_judged(compared),
-    }
+    names = f"variant baseline metric {_INTERVAL} level direction size executions"
+    return {**_fields(compared, names), **_judged(compared)}
 
 
 def _judged(compared: Comparison) -> dict[str, Json]:
@@ -197,9 +162,7 @@ def _judged(compared: Comparison) -> dict[str, Json]:
 
 def _beside(beside: OtherMetric) -> dict[str, Json]:
     return {
-        "metric": beside.other.metric.value,
-        **_interval(beside.other),
-        **_statements(beside.other),
+        **_fields(beside.other, f"metric {_INTERVAL} direction size"),
         "disagrees": beside.disagrees,
         "baseline": None if beside.baseline is None else _shares(beside.baseline),
         "variant": None if beside.variant is None else _shares(beside.variant),
@@ -210,126 +173,66 @@ def _shares(shares: TimeShares) -> dict[str, Json]:
     return {**asdict(shares), "waiting": shares.waiting}
 
 
-def _interval(compared: Comparison) -> dict[str, Json]:
-    return {
-        "ratio": _number(compared.ratio),
-        "low": _number(compared.low),
-        "high": _number(compared.high),
-    }
-
-
-def _statements(compared: Comparison) -> dict[str, Json]:
-    size = None if compared.size is None else compared.size.value
-    return {"direction": compared.direction.value, "size": size}
-
-
 def _finding(finding: Finding) -> dict[str, Json]:
-    return {
-        "code": finding.code,
-        "severity": finding.severity.value,
-        "text": finding.text,
-        "subject": finding.subject,
-    }
+    return _fields(finding, "code severity text subject")
 
 
 def _build(build: BuildFacts) -> dict[str, Json]:
     return {
         "variant": build.variant,
         "choices": dict(build.choices),
-        "compiler": build.compiler,
-        "flags": list(build.flags),
-        "link_flags": list(build.link_flags),
-        "status": build.status,
-        **({"same_as": build.same_as} if build.same_as else {}),
-        "build_s": _number(build.build_s),
-        "size_bytes": build.size_bytes,
-        "text_bytes": build.text_bytes,
-        "loadable_sha256": build.loadable_sha256,
-        **({"files": [asdict(each) for each in build.files]} if build.files else {}),
-        **({"evidence": list(build.evidence)} if build.evidence else {}),
-        **({"coverage": [asdict(each) for each in build.coverage]} if build.coverage else {}),
-        "log_path": build.log_path,
-        "log_tail": build.log_tail,
-        **({"error": asdict(build.error)} if build.error is not None else {}),
-        "check": build.check,
-        "check_failed": build.check_failed,
-        "out": build.out,
-        "check_tail": build.check_tail,
+        **_fields(build, "compiler flags link_flags status"),
+        **_said(build, "same_as"),
+        **_fields(build, "build_s size_bytes text_bytes loadable_sha256"),
+        **_said(build, "files evidence coverage"),
+        **_fields(build, "log_path log_tail"),
+        **_said(build, "error"),
+        **_fields(build, "check check_failed out check_tail"),
     }
 
 
 def _layouts(layouts: LayoutFacts) -> dict[str, Json]:
-    return {
-        "raced": layouts.raced,
-        "kind": layouts.kind,
-        "unable": list(layouts.unable),
-        "splits": [asdict(split) for split in layouts.splits],
-        "spreads": [asdict(spread) for spread in layouts.spreads],
-        "worst": [asdict(each) for each in layouts.worst],
-        "variants": [asdict(each) for each in layouts.variants],
-    }
+    return _fields(layouts, "raced kind unable splits spreads worst variants")
 
 
 def _about(result: Result) -> dict[str, Json]:
     return {
-        "name": result.name,
-        "title": result.title,
-        "question": result.question,
-        "baseline": result.baseline,
-        "twin": result.twin,
-        "metric": result.metric.value,
-        "mode": result.mode.value,
-        "slice_ns": result.slice_ns,
-        "freezer": result.freezer,
-        "level": result.level,
-        "margin": result.margin,
+        **_fields(
+            result,
+            "name title question baseline twin metric mode slice_ns freezer level margin",
+        ),
         "checked": was_checked(result),
         "executions": result.rounds_done,
-        "rounds_done": result.rounds_done,
-        "rounds_planned": result.rounds_planned,
-        "racing_s": _number(result.racing_s),
-        "budget_s": result.budget_s,
-        "used_s": result.used_s,
-        "running_share": _number(result.running_share),
-        "stopped": None if result.stopped is None else result.stopped.value,
-        "withheld": result.withheld,
+        **_fields(
+            result,
+            "rounds_done rounds_planned racing_s budget_s used_s running_share stopped withheld",
+        ),
         "precision": {
             "asked": result.precision,
-            "expected": _precision(result.expected),
-            "reached": _precision(result.reached),
+            "expected": _plain(result.expected),
+            "reached": _plain(result.reached),
         },
-        "band_edges": list(result.band_edges),
-        "seed": result.seed,
-        "prefer": result.prefer,
-        "confinement": result.confinement,
+        **_fields(result, "band_edges seed prefer confinement"),
         "commands": dict(result.commands),
         "toolchains": dict(result.toolchains),
         "source": dict(result.source),
-        "version": result.version,
-        "made_at": result.made_at,
+        **_fields(result, "version made_at"),
         **dict(sorted(result.extra.items())),
     }
 
 
 def _variant(facts: VariantFacts, result: Result) -> dict[str, Json]:
+    wall = facts.wall
+    spread = {"wall_s": wall.mean, "wall_sd_s": wall.sd, "wall_min_s": wall.least}
     return {
-        "variant": facts.variant,
-        "workload": facts.workload,
+        **_fields(facts, "variant workload"),
         "command": dict(result.commands).get(facts.variant),
-        "user_s": _number(facts.user_s),
-        "system_s": _number(facts.system_s),
-        "wall_s": _number(facts.wall.mean),
-        "wall_sd_s": _number(facts.wall.sd),
-        "wall_min_s": _number(facts.wall.least),
-        "wall_max_s": _number(facts.wall.greatest),
-        "peak_memory_bytes": facts.peak_memory_bytes,
-        "cost_ns": _number(facts.cost_ns),
-        "operations": _number(facts.operations),
-        "score": facts.score,
-        "unit": facts.unit,
-        "log_ratios": [_number(value) for value in facts.log_ratios],
+        **_fields(facts, "user_s system_s"),
+        **{name: _plain(value) for name, value in spread.items()},
+        "wall_max_s": _plain(wall.greatest),
+        **_fields(facts, "peak_memory_bytes cost_ns operations score unit log_ratios"),
         "exit_codes": list(facts.exits),
-        "failing_runs": [asdict(runs) for runs in facts.failing_runs],
+        "failing_runs": _plain(facts.failing_runs),
         "ran": [{"path": file.path, "sha256": file.sha256 or None} for file in facts.ran],
         "not_judged": facts.not_judged,
     }
@@ -339,18 +242,13 @@ def _trial(trial: Trial) -> dict[str, Json]:
     return {
         "workload": trial.workload,
         "round": trial.round_index,
-        "seed": trial.seed,
-        "mode": trial.mode.value,
-        "freezer": trial.freezer,
-        "slice_ns": trial.slice_ns,
-        "started_unix_s": _number(trial.started_unix_s),
-        "wall_ns": trial.wall_ns,
-        "running_share": _number(trial.running_share),
-        "steal_ns": trial.steal_ns,
+        **_fields(
+            trial, "seed mode freezer slice_ns started_unix_s wall_ns running_share steal_ns"
+        ),
         "variants": [_totals(totals) for totals in trial.variants],
         "slices": [_slice(record) for record in trial.slices],
         "findings": [_finding(finding) for finding in trial.findings],
-        "failures": [asdict(failure) for failure in trial.failures],
+        "failures": _plain(trial.failures),
     }
 
 
@@ -364,12 +262,26 @@ def _slice(record: SliceRecord) -> list[Json]:
     return [getattr(record, column) for column in _SLICE_COLUMNS]
 
 
-def _precision(found: Precision | None) -> Json:
-    return None if found is None else asdict(found)
+def _fields(of: object, names: str) -> dict[str, Json]:
+    """Fields by these names, in this order."""
+    return {name: _plain(getattr(of, name)) for name in names.split()}
 
 
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _said(of: object, names: str) -> dict[str, Json]:
+    """Those of the fields that say something."""
+    return {name: value for name, value in _fields(of, names).items() if value}
+
+
+def _plain(value: Any) -> Json:
+    """A value as JSON has it; a number that is infinite or unknown is null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if is_dataclass(value):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    plain: Json = value.value if isinstance(value, Enum) else value
+    return plain
 
 
 def _written(content: Mapping[str, Json]) -> str:
