@@ -6,9 +6,13 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
-from ensign.experiment.compare.result import CompareEvidence, finalist
+from ensign.cli.experiment import tell
+from ensign.cli.options import FailOn, Outputs
+from ensign.experiment.compare.result import CompareEvidence
 from ensign.experiment.record import Record
+from ensign.experiment.steps import ExperimentOutcome
 from ensign.meter.client import Json
 from ensign.meter.records import TrialPlace, trials
 from ensign.model.comparisons import Direction
@@ -49,7 +53,7 @@ def test_chance_that_chose_the_best_is_not_taken_for_speed() -> None:
     explored, confirmed, claimed = [], [], 0
     for _ in range(RACES):
         first = raced(rng, NAMES)
-        best = finalist(first)
+        best = first.finalist()
         if not best:
             continue
         second = raced(rng, (NAMES[0], best))
@@ -73,8 +77,30 @@ def test_chance_that_chose_the_best_is_not_taken_for_speed() -> None:
 def test_a_race_that_was_cut_off_has_no_finalist() -> None:
     first = raced(np.random.default_rng(1), NAMES)
     cut = replace(first, record=replace(RECORD, stopped=Stopped.INTERRUPTED))
-    assert finalist(first)
-    assert not finalist(cut)
+    assert first.finalist()
+    assert not cut.finalist()
     phase = replace(cut, explores=True).result().confirmation
     assert phase is not None
     assert not phase.plan_sha256
+
+
+def test_a_finalist_that_was_not_raced_anew_is_not_called_nothing_to_confirm() -> None:
+    rng = np.random.default_rng(1)
+    first = replace(raced(rng, NAMES), explores=True)
+    phase = first.result().confirmation
+    assert phase is not None
+    assert not phase.plan_sha256
+    nothing = replace(raced(rng, NAMES[:1]), explores=True).result().confirmation
+    assert nothing is not None
+    assert nothing.plan_sha256
+
+
+def test_an_interrupted_confirmation_ends_as_an_interrupted_race_does(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rng = np.random.default_rng(1)
+    second = raced(rng, NAMES[:2])
+    cut = replace(second, record=replace(second.record, stopped=Stopped.INTERRUPTED))
+    result = replace(raced(rng, NAMES), explores=True, second=cut).result()
+    assert tell(ExperimentOutcome(result), Outputs(), FailOn(), details=False) == 4
+    assert NAMES[1] in capsys.readouterr().out

@@ -15,6 +15,7 @@ from ensign.host.race_lock import VARIABLE, Holder, RaceLock, default_path
 from ensign.host.signals import signals_deferred
 from ensign.model.results import Result, Stopped
 from ensign.report import as_terminal
+from ensign.report.confirmation import confirmed
 from ensign.report.words import clean
 
 _INTERRUPTED = 4
@@ -69,7 +70,8 @@ def show(result: Result, outputs: Outputs, *, details: bool, every_workload: boo
 def _status(outcome: ExperimentOutcome, fail_on: FailOn) -> int:
     if outcome.error is not None:
         raise outcome.error
-    if outcome.result.stopped is Stopped.INTERRUPTED:
+    phases = (outcome.result, confirmed(outcome.result))
+    if any(each is not None and each.stopped is Stopped.INTERRUPTED for each in phases):
         return _INTERRUPTED
     return fail_on.status(outcome.result)
 

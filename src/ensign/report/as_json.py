@@ -15,7 +15,6 @@ from ensign.model.findings import Finding
 from ensign.model.quoting import json_visible
 from ensign.model.results import (
     Confirmation,
-    LayoutFacts,
     Result,
     VariantFacts,
     WorkloadComparison,
@@ -27,6 +26,7 @@ from ensign.report.verdict import was_checked
 Json = str | int | float | bool | None | list["Json"] | Mapping[str, "Json"]
 
 _INTERVAL = "ratio low high"
+_LAYOUTS = "raced kind unable splits spreads worst variants"
 _SLICE_COLUMNS = (
     "variant",
     "start_ns",
@@ -103,7 +103,7 @@ def _rows_of(result: Result) -> dict[str, Json]:
             }
             for compared in result.latency
         ],
-        **({} if result.layouts is None else {"layouts": _layouts(result.layouts)}),
+        **({} if result.layouts is None else {"layouts": _fields(result.layouts, _LAYOUTS)}),
         "variants": [_variant(each, result) for each in result.measured],
         "failed": [_failed(failure, result) for failure in result.failures],
         "builds": [_build(build) for build in result.builds],
@@ -191,10 +191,6 @@ def _build(build: BuildFacts) -> dict[str, Json]:
     }
 
 
-def _layouts(layouts: LayoutFacts) -> dict[str, Json]:
-    return _fields(layouts, "raced kind unable splits spreads worst variants")
-
-
 def _about(result: Result) -> dict[str, Json]:
     return {
         **_fields(
@@ -223,12 +219,13 @@ def _about(result: Result) -> dict[str, Json]:
 
 def _variant(facts: VariantFacts, result: Result) -> dict[str, Json]:
     wall = facts.wall
-    spread = {"wall_s": wall.mean, "wall_sd_s": wall.sd, "wall_min_s": wall.least}
     return {
         **_fields(facts, "variant workload"),
         "command": dict(result.commands).get(facts.variant),
         **_fields(facts, "user_s system_s"),
-        **{name: _plain(value) for name, value in spread.items()},
+        "wall_s": _plain(wall.mean),
+        "wall_sd_s": _plain(wall.sd),
+        "wall_min_s": _plain(wall.least),
         "wall_max_s": _plain(wall.greatest),
         **_fields(facts, "peak_memory_bytes cost_ns operations score unit log_ratios"),
         "exit_codes": list(facts.exits),

@@ -34,6 +34,13 @@ def able(result: Result) -> tuple[SuiteComparison, ...]:
     return tuple(sorted(rows, key=lambda each: (_rank(each, result), each.comparison.ratio)))
 
 
+def promising(result: Result) -> tuple[SuiteComparison, ...]:
+    """Those with a mean below the baseline's that may win, the best first; nothing is shown yet."""
+    return tuple(
+        each for each in able(result) if each.comparison.ratio < 1 and can_win(each, result)
+    )
+
+
 def winner(result: Result) -> SuiteComparison | None:
     """The best of those that are shown to be faster."""
     return next((each for each in shown_faster(result) if can_win(each, result)), None)

@@ -132,7 +132,7 @@ def _key(word: str) -> str:
 
 
 _FEWEST_COMMANDS = 2
-LARGEST_SEED = 2**32 - 1
+_LARGEST_SEED = 2**32 - 1
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -258,8 +258,8 @@ def _check_numbers(options: Options) -> None:
             "--slice must be from 0.1ms (a stop alone costs some 0.02 ms) to 1m; "
             "--mode alternating races whole executions"
         )
-    if options.seed > LARGEST_SEED:
-        raise InputError(f"--seed must be at most {LARGEST_SEED}")
+    if options.seed > _LARGEST_SEED:
+        raise InputError(f"--seed must be at most {_LARGEST_SEED}")
     _check_operations(options.operations)
     _check_metric(options)
     _check_runs(options)

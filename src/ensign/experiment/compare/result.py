@@ -40,7 +40,7 @@ from ensign.model.results import Confirmation, MachineFacts, Result, Stopped, Va
 from ensign.model.trials import Trial, VariantFailure
 from ensign.model.units import duration_option
 from ensign.stats.expected import longer_race
-from ensign.stats.winner import able
+from ensign.stats.winner import promising
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +113,35 @@ class CompareEvidence:
         raced = self._of_race()
         if not self.explores or raced.withheld:
             return raced
-        return replace(explored_only(raced), confirmation=self._confirmation())
+        return replace(explored_only(raced), confirmation=self._confirmation(raced))
 
-    def _confirmation(self) -> Confirmation:
-        second = None if self.second is None else self.second.result()
-        finalists = () if self.second is None else self.second.record.raced[1:]
-        rounds = 0 if second is None else second.rounds_done
-        asked = self.experiment
+    def finalist(self) -> str:
+        """The best command, if its mean is below the baseline's; empty where there is none."""
+        return self._finalist(self._of_race())
+
+    def _finalist(self, raced: Result) -> str:
+        best = () if self._is_cut_off else promising(raced)
+        return best[0].comparison.variant if best else ""
+
+    @property
+    def _is_cut_off(self) -> bool:
+        return self.record.stopped in (Stopped.INTERRUPTED, Stopped.FAILED)
+
+    def _confirmation(self, raced: Result) -> Confirmation:
+        second, asked = self.second, self.experiment
+        result = None if second is None else second.result()
+        finalists = () if second is None else second.record.raced[1:]
+        is_open = self._is_cut_off or (second is None and self._finalist(raced) != "")
         plan = json.dumps([finalists, asked.metric, asked.margin, asked.level, asked.seed])
-        done = self.record.stopped not in (Stopped.INTERRUPTED, Stopped.FAILED)
-        sha256 = hashlib.sha256(plan.encode()).hexdigest() if done else ""
-        fresh = ("executions",)
-        return Confirmation(finalists, rounds, rounds, asked.level, sha256, fresh, second)
+        return Confirmation(
+            finalists=finalists,
+            rounds=0 if result is None else result.rounds_done,
+            rounds_done=0 if result is None else result.rounds_done,
+            level=asked.level,
+            plan_sha256="" if is_open else hashlib.sha256(plan.encode()).hexdigest(),
+            fresh=("executions",),
+            result=result,
+        )
 
     def _of_race(self) -> Result:
         record, extra = self.record, {"redo": self.redo}
@@ -187,14 +204,6 @@ def read_bundled(folder: Path) -> CompareEvidence:
     except ValueError as error:
         raise InputError(f"{FILE} in the bundle is no comparison: {error}") from None
     return evidence
-
-
-def finalist(explored: CompareEvidence) -> str:
-    """The best command, if its mean is below the baseline's; empty where there is none."""
-    if explored.record.stopped in (Stopped.INTERRUPTED, Stopped.FAILED, Stopped.WITHHELD):
-        return ""
-    better = (each.comparison for each in able(explored.result()))
-    return next((each.variant for each in better if each.ratio < 1), "")
 
 
 _NO_TWIN = "no A/A twin was raced: nothing shows what this measurement can be trusted with"

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ensign.experiment.compare.commands import (
-    LARGEST_SEED,
     CommandVariant,
     FailedCommand,
     deadline_hint,
@@ -20,11 +19,11 @@ from ensign.experiment.compare.options import DEFAULT_BUDGET_NS, Options
 from ensign.experiment.compare.plan import RacedWorkloads, budget_ns, experiment_of
 from ensign.experiment.compare.planning import Piloting
 from ensign.experiment.compare.race import RaceLimits, RaceOutcome, race_commands
-from ensign.experiment.compare.result import FinishedRace, compare_evidence, finalist
+from ensign.experiment.compare.result import FinishedRace, compare_evidence
 from ensign.experiment.compare.variants import lasting_tmp, setup_process
 from ensign.experiment.compare.workloads import CommandWorkload, PlannedWorkloads, workloads_of
 from ensign.experiment.exclusions import same_programs
-from ensign.experiment.loop import SoFar
+from ensign.experiment.loop import SoFar, trial_seed
 from ensign.experiment.machine import CpuPlan, MachineState, cpus_of_options, machine_state
 from ensign.experiment.pilots import CommandsAround, for_variant
 from ensign.experiment.ports import Ports
@@ -92,11 +91,15 @@ class PlannedRace:
 
 @dataclass(frozen=True, slots=True)
 class CompareRaces:
-    """A race as planned, and the race of the best one that confirms it, if there is one."""
+    """A race as planned, and the race of the best one that confirms it, if there is one.
+
+    `error` is what kept that from being raced.
+    """
 
     planned: PlannedRace
     first: FinishedRace
     second: FinishedRace | None = None
+    error: EnsignError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,12 +273,12 @@ class CompareSteps:
     def confirm(self, raced: CompareRaces) -> CompareRaces:
         """The best command against the baseline anew, in the time that is left."""
         first, planned = raced.first, raced.planned
-        best = finalist(compare_evidence(self.options, first)) if self.options.confirm else ""
+        best = compare_evidence(self.options, first).finalist() if self.options.confirm else ""
         if not best:
             return raced
         left = tuple(each for each in self.commands if each.name in (self.commands[0].name, best))
         out = {each.variant for each in self.commands} - {each.variant for each in left}
-        seed = (self.options.seed + 1) % (LARGEST_SEED + 1)
+        seed = trial_seed(self.options.seed, 0, "confirm")
         requests = {
             name: replace(request.without(out), seed=seed)
             for name, request in planned.requests.items()
@@ -284,11 +287,18 @@ class CompareSteps:
         left_ns = planned.start_ns + planned.budget_ns - start_ns
         anew = replace(planned, requests=requests, start_ns=start_ns, budget_ns=left_ns)
         steps = replace(self, commands=left, options=replace(self.options, seed=seed))
-        return replace(raced, second=steps.raced(anew))
+        try:
+            return replace(raced, second=steps.raced(anew))
+        except (KeyboardInterrupt, Interrupted):
+            error: EnsignError = Interrupted("interrupted before the best was raced anew")
+        except EnsignError as failed:
+            error = failed
+        # What was explored is told all the same.
+        return replace(raced, error=error)
 
     def judge(self, raced: CompareRaces) -> ExperimentOutcome:
         """The result; what failed, also where some was measured."""
-        errors = [each.error for each in (raced.first, raced.second) if each is not None]
+        errors = [each.error for each in (raced.first, raced.second, raced) if each is not None]
         failed = next(filter(None, (*errors, *self.cleaned)), None)
         evidence = compare_evidence(self.options, raced.first, self.redo)
         if self.options.confirm:

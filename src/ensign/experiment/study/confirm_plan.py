@@ -21,7 +21,7 @@ from ensign.model.study_race import Confirm
 from ensign.model.units import parse_share
 from ensign.model.variants import Variant, trained
 from ensign.stats.expected import FEWEST_ROUNDS
-from ensign.stats.winner import able, can_win
+from ensign.stats.winner import promising
 from ensign.store.folder import StudyFolder
 
 _LARGEST_LAYOUT_SEED = 10**6
@@ -153,10 +153,9 @@ def choose_finalists(explored: Result, variants: Iterable[Variant], most: int) -
     choices = {each.name: each.choices for each in variants}
     taken = {choices.get(explored.baseline)}
     chosen: list[str] = []
-    for compared in able(explored):
+    for compared in promising(explored):
         name = compared.comparison.variant
-        is_better = compared.comparison.ratio < 1 and can_win(compared, explored)
-        if is_better and choices.get(name, ()) not in taken:
+        if choices.get(name, ()) not in taken:
             taken.add(choices.get(name, ()))
             chosen.append(name)
     return tuple(chosen[:most])
