@@ -78,7 +78,7 @@ def build_variants(
     buildable = [each for each in request.variants if each.name not in complaints]
     plan = plan_builds(request.study, buildable, request.baseline, toolchains, place)
     if request.study.build.system == "debian":
-        for revision in sorted({each.revision for each in plan.stages}):
+        for revision in sorted({stage.revision for stage in plan.stages}):
             require_tests(source.at(revision).tree, request.study)
         waiting = stages_to_do(plan, ports.cache)
         for revision, name in sorted({(each.revision, each.environment) for each in waiting}):
@@ -121,9 +121,9 @@ def build_variants(
         source=source.facts,
         confinement=sandboxes.confinement.said,
         toolchains=tuple(
-            (each.name, describe_toolchain(each))
-            for each in toolchains.values()
-            if each.name != OWN_COMPILER
+            (toolchain.name, describe_toolchain(toolchain))
+            for toolchain in toolchains.values()
+            if toolchain.name != OWN_COMPILER
         ),
     )
 
@@ -143,7 +143,7 @@ def _hint(source: SourceTree) -> str:
 
 def _require_baseline(results: Sequence[BuildResult], name: str) -> None:
     """WrongBaseline where it was built, but of other parts than those asked for."""
-    baseline = next(each for each in results if each.facts.variant == name)
+    baseline = next(result for result in results if result.facts.variant == name)
     if baseline.artifact is None and baseline.findings:
         raise WrongBaseline(baseline.findings)
 
@@ -172,7 +172,7 @@ def _check(
     on_event: OnEvent,
 ) -> tuple[BuildResult, ...]:
     check = request.study.check or CheckSection()
-    baseline = next(each for each in results if each.facts.variant == request.baseline)
+    baseline = next(result for result in results if result.facts.variant == request.baseline)
     folder = request.path.absolute().parent
     context = CheckContext(
         request.study,

@@ -154,7 +154,7 @@ def result_of(
         log_path=str(end.log),
         evidence=(
             *describe(seen),
-            *(line for each in others for line in describe_units(each)),
+            *(line for other in others for line in describe_units(other)),
             *entry.facts.profile.describe(),
         ),
         layouts=relinked.hashes,
@@ -260,7 +260,7 @@ def seen_of(variant: Variant, flags: Flags, entry: StageEntry) -> BuildEvidence:
 
 
 def _took(origins: Iterable[FileOrigins]) -> frozenset[str]:
-    return frozenset(digest for each in origins for digest in each.outputs)
+    return frozenset(digest for origin in origins for digest in origin.outputs)
 
 
 def _with_compiler(seen: BuildEvidence, toolchain: Toolchain, build: Build) -> BuildEvidence:
@@ -296,7 +296,7 @@ def seen_of_files(program: BuildEvidence, entry: StageEntry) -> Iterator[BuildEv
             calls=calls,
             dependency_calls=before,
             file=name,
-            took=_took(each for each in program.proof.origins if each.path == name),
+            took=_took(origin for origin in program.proof.origins if origin.path == name),
         )
 
 
@@ -401,7 +401,7 @@ def _no_effect(result: BuildResult) -> tuple[Finding, ...]:
     if not facts.same_as:
         return ()
     what = "the binary: its loaded bytes are"
-    if sum(each.kind != "object" for each in facts.files) > 1:
+    if sum(file.kind != "object" for file in facts.files) > 1:
         what = "what was built: the loaded bytes of all its files are"
     text = f"no effect on {what} those of {facts.same_as}"
     return (SAME_BYTES.found(text, facts.variant),)

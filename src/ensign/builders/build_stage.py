@@ -256,7 +256,7 @@ def _loaded_of(run: Run) -> tuple[str, ...]:
         return (run.stage.artifact,)
     finally:
         remove_tree(apart)
-    return tuple(each.path for each in taken.files if each.loaded)
+    return tuple(file.path for file in taken.files if file.loaded)
 
 
 def _bolt_relinks(
@@ -393,14 +393,14 @@ def _stripped(run: Run, folder: Path, program: ProgramFacts) -> ProgramFacts:
     inside, files = run.runner.sandbox.temporary / "stripped", folder / "files"
     seen_as = f"{run.runner.build_context.sandboxes.temporary_path}/{inside.name}"
     stripped = []
-    for each in program.taken.files:
-        if each.loaded:
-            kept = files / each.path
+    for file in program.taken.files:
+        if file.loaded:
+            kept = files / file.path
             inside.unlink(missing_ok=True)
             shutil.copy2(kept, inside)
             run.commands((("strip", seen_as),))
             kept.unlink()
             copy_foreign(inside, kept, run.stage.disk_bytes)
-        stripped.append(read_built(files / each.path, each.path) if each.loaded else each)
+        stripped.append(read_built(files / file.path, file.path) if file.loaded else file)
     taken = replace(program.taken, files=tuple(stripped))
     return replace(program, taken=taken, artifact=_artifact(files / run.stage.artifact))

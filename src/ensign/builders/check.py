@@ -233,5 +233,5 @@ def _runner(context: CheckContext, result: BuildResult, sandbox: Sandbox, log: P
 def _libraries(context: CheckContext, own: BuildResult) -> dict[str, str]:
     """Folders in which the loader finds what was built with the program."""
     place = context.build_context.sandboxes.build_path
-    folders = [f"{place}/{each}".rstrip("/") for each in own.libraries]
+    folders = [f"{place}/{library}".rstrip("/") for library in own.libraries]
     return {"LD_LIBRARY_PATH": ":".join(folders)} if folders else {}

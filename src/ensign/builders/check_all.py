@@ -51,7 +51,7 @@ def check_variants(
             f"nothing about the others: {baseline.failed}; log: {baseline.log}\n{baseline.tail}"
         )
     first = _name(context.baseline)
-    if not context.check.commands and {each.name for each in context.workloads} <= set(
+    if not context.check.commands and {workload.name for workload in context.workloads} <= set(
         baseline.apart
     ):
         return tuple(_not_compared(result, first, baseline) for result in results)

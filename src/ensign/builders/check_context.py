@@ -87,14 +87,14 @@ def check_key(context: CheckContext, result: BuildResult) -> str:
             "baseline": context.baseline.facts.loadable_sha256 if context.workloads else "",
             "workloads": [
                 [
-                    each.name,
-                    each.command,
-                    each.stdin,
-                    _input_sha256(context, each),
-                    *([each.env] if each.env else []),
-                    *([_expected_sha256(context, each)] if each.has_expectation else []),
+                    workload.name,
+                    workload.command,
+                    workload.stdin,
+                    _input_sha256(context, workload),
+                    *([workload.env] if workload.env else []),
+                    *([_expected_sha256(context, workload)] if workload.has_expectation else []),
                 ]
-                for each in context.workloads
+                for workload in context.workloads
             ],
         }
     )
@@ -110,7 +110,7 @@ def _of_tree(context: CheckContext, result: BuildResult) -> dict[str, object]:
 
 def _named(context: CheckContext) -> dict[str, str]:
     """Files and folders beside the study that commands name: their outputs are compared."""
-    words = {word for each in context.workloads for word in each.own_texts if word}
+    words = {word for workload in context.workloads for word in workload.own_texts if word}
     paths = {word: context.folder / word for word in sorted(words)}
     files = {word: file_sha256(path) for word, path in paths.items() if is_file(path)}
     rest = ((word, path) for word, path in paths.items() if word not in (*files, "."))
@@ -162,7 +162,11 @@ def compared_workloads(study: Study, check: CheckSection) -> tuple[Workload, ...
             for each in study.workloads
             if each.has_expectation or (comparable(each) and not each.scored)
         )
-    return tuple(each for each in study.workloads if each.has_expectation or each.name in named)
+    return tuple(
+        workload
+        for workload in study.workloads
+        if workload.has_expectation or workload.name in named
+    )
 
 
 def comparable(workload: Workload) -> bool:

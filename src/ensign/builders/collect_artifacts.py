@@ -39,7 +39,7 @@ class Taken:
     @property
     def others(self) -> tuple[str, ...]:
         """Paths of what is loaded besides the program itself."""
-        return tuple(each.path for each in self.files[1:] if each.loaded)
+        return tuple(file.path for file in self.files[1:] if file.loaded)
 
 
 def take(stage: Stage, place: TreePlace, files: Path) -> Taken:
@@ -294,6 +294,6 @@ def _elsewhere(name: str, tree: Path) -> str:
     )
     advice = f"; the program is '{near[0]}': write artifact = \"{near[0]}\""
     if libraries:
-        names = ", ".join(f'"{each}"' for each in sorted(libraries))
+        names = ", ".join(f'"{library}"' for library in sorted(libraries))
         advice += f" and runtime_files = [{names}] for the libraries that it loads"
     return advice

@@ -36,7 +36,7 @@ NO_ENVIRONMENTS = Environments()
 def named_environments(request: BuildRequest) -> tuple[str, ...]:
     """Those in which variants are built."""
     usual = request.study.build.environment or ""
-    found = (environment_of(each.compiler, usual) for each in request.variants)
+    found = (environment_of(variant.compiler, usual) for variant in request.variants)
     return tuple(dict.fromkeys(each for each in found if each))
 
 

@@ -134,9 +134,9 @@ def _checks(one: StageCost | None, waiting: int, there: int, cores: int) -> Work
 def _wall_s(stages: Iterable[Stage], seconds: Mapping[str, float], cores: int) -> float:
     """Time of all on so many cores; `stages` has parents before children."""
     ready_s: dict[str, float] = {}
-    for each in stages:
-        before_s = max((ready_s.get(key, 0.0) for key in each.inputs), default=0.0)
-        ready_s[each.key] = before_s + seconds.get(each.key, 0.0)
+    for stage in stages:
+        before_s = max((ready_s.get(key, 0.0) for key in stage.inputs), default=0.0)
+        ready_s[stage.key] = before_s + seconds.get(stage.key, 0.0)
     return max(sum(seconds.values()) / max(1, cores), *ready_s.values(), 0.0)
 
 
@@ -145,17 +145,17 @@ def _relinks(stage: Stage) -> int:
 
 
 def _costs(earlier: EarlierBuilds, stages: Iterable[Stage]) -> dict[str, StageCost]:
-    found = ((each.key, _cost_of(earlier, each)) for each in stages)
+    found = ((stage.key, _cost_of(earlier, stage)) for stage in stages)
     return {key: cost for key, cost in found if cost is not None}
 
 
 def _seconds(stages: Iterable[Stage], costs: Mapping[str, StageCost]) -> dict[str, float]:
     """Seconds of the stages of which all is known: of relinks, too, where they have any."""
     found = {}
-    for each in stages:
-        cost, number = costs.get(each.key), _relinks(each)
+    for stage in stages:
+        cost, number = costs.get(stage.key), _relinks(stage)
         if cost is not None and (not number or cost.relink_s is not None):
-            found[each.key] = cost.seconds + number * (cost.relink_s or 0.0)
+            found[stage.key] = cost.seconds + number * (cost.relink_s or 0.0)
     return found
 
 

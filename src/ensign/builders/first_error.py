@@ -312,7 +312,7 @@ def _window(lines: Sequence[str]) -> _Window:
 
 def _without_consequences(causes: list[_Cause]) -> list[_Cause]:
     for kinds in ((CONSEQUENCE, PANIC), (CONSEQUENCE,)):
-        rest = [each for each in causes if each.error.kind not in kinds]
+        rest = [cause for cause in causes if cause.error.kind not in kinds]
         if rest:
             return rest
     return causes
@@ -320,7 +320,7 @@ def _without_consequences(causes: list[_Cause]) -> list[_Cause]:
 
 def _chosen(causes: Sequence[_Cause], target: str) -> _Cause | None:
     if target:
-        of_target = [each for each in causes if each.made(target)]
+        of_target = [cause for cause in causes if cause.made(target)]
         if of_target:
             return of_target[0]
     if not causes:
@@ -339,7 +339,7 @@ def _call_of(error: LoggedError, failed: Sequence[Call]) -> Call | None:
 
 
 def _sources(call: Call) -> set[str]:
-    return {_path(each, call.cwd) for each in call.line.sources}
+    return {_path(source, call.cwd) for source in call.line.sources}
 
 
 def _path(name: str, folder: str) -> str:

@@ -84,9 +84,9 @@ def _awaiting(request: BuildRequest, environments: Environments) -> set[str]:
     """Variants of environments that a run makes before it builds."""
     usual = request.study.build.environment or ""
     return {
-        each.name
-        for each in request.variants
-        if environment_of(each.compiler, usual) in environments.later
+        variant.name
+        for variant in request.variants
+        if environment_of(variant.compiler, usual) in environments.later
     }
 
 
@@ -118,7 +118,9 @@ def _count_checks(
     results: Sequence[BuildResult],
 ) -> tuple[int, int]:
     """Numbers of checks that wait and that are cached; all wait for the baseline's."""
-    baseline = next((each for each in results if each.facts.variant == request.baseline), None)
+    baseline = next(
+        (result for result in results if result.facts.variant == request.baseline), None
+    )
     if baseline is None:
         return len(results), 0
     folder = request.path.absolute().parent

@@ -72,7 +72,7 @@ def _ctest(test: Mapping[str, Any], root: str) -> SuiteCommand:
     env = (each.partition("=") for each in _texts(properties.get("ENVIRONMENT")))
     return SuiteCommand(
         _text(test.get("name")),
-        tuple(_relative(each, root) for each in _texts(test.get("command"))),
+        tuple(_relative(text, root) for text in _texts(test.get("command"))),
         _relative(folder, root),
         tuple((name, _relative(value, root)) for name, _, value in env),
     )
@@ -84,14 +84,14 @@ def meson_targets(text: bytes, root: str) -> tuple[Target, ...]:
 
 
 def _meson_targets(targets: Sequence[Mapping[str, Any]], root: str) -> Iterator[Target]:
-    for each in targets:
-        kind = _MESON_KINDS.get(_text(each.get("type")))
-        files = _texts(each.get("filename"))
+    for target in targets:
+        kind = _MESON_KINDS.get(_text(target.get("type")))
+        files = _texts(target.get("filename"))
         path = _in_tree(files[0], BUILD_FOLDER, root) if files else ""
         if kind is not None and path:
-            by_default = each.get("build_by_default") is not False
-            installed = each.get("installed") is True
-            yield Target(_text(each.get("name")), kind, path, by_default, installed)
+            by_default = target.get("build_by_default") is not False
+            installed = target.get("installed") is True
+            yield Target(_text(target.get("name")), kind, path, by_default, installed)
 
 
 def meson_tests(text: bytes, root: str) -> tuple[SuiteCommand, ...]:
@@ -277,7 +277,7 @@ def asked_of(opened: OpenedTree, recognized: Recognized) -> Inspected:
 def _cmake(opened: OpenedTree, recognized: Recognized) -> Inspected:
     """Inspection by the file API and by ctest, which knows no command of a missing program."""
     replies = sorted((opened.tree / BUILD_FOLDER / _REPLIES).glob("target-*.json"))[:_MOST_TARGETS]
-    found = (cmake_target(read_foreign(each, _MOST_BYTES)) for each in replies)
+    found = (cmake_target(read_foreign(reply, _MOST_BYTES)) for reply in replies)
     targets = tuple(each for each in found if each is not None)
     _pretend(opened.tree, targets)
     return _with_ctests(opened, recognized, targets)
@@ -295,9 +295,9 @@ def _with_ctests(
 
 
 def _pretend(tree: Path, targets: Sequence[Target]) -> None:
-    for each in targets:
-        path = tree / each.path
-        if each.kind == "program" and path.parent.resolve().is_relative_to(tree.resolve()):
+    for target in targets:
+        path = tree / target.path
+        if target.kind == "program" and path.parent.resolve().is_relative_to(tree.resolve()):
             path.parent.resolve().mkdir(parents=True, exist_ok=True)
             with suppress(FileExistsError):
                 path.touch(mode=0o755, exist_ok=False)

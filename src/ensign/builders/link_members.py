@@ -93,7 +93,7 @@ def objects_kept(call: Call, folder: str) -> tuple[str, ...]:
 
 def used_variables(call: Call, place: TreePlace) -> tuple[str, ...]:
     """Variables that Cargo set for the crate and it read (`env!`), by rustc's own list."""
-    found = dict(each.split("=", 1) for each in call.variables)
+    found = dict(variable.split("=", 1) for variable in call.variables)
     for output in call.outputs:
         try:
             path = place.find(f"{output.path}.d", call.cwd)
@@ -301,12 +301,12 @@ def with_named_members(
     found = _proven(link, members, first, context)
     if found is None:
         good: list[NamedMembers] = []
-        for each in members:
-            more = _proven(link, (*good, each), first, context) if len(members) > 1 else None
+        for member in members:
+            more = _proven(link, (*good, member), first, context) if len(members) > 1 else None
             if more is None:
-                notes.append(_KEPT.format(each.archive.word, "order", _OTHERWISE))
+                notes.append(_KEPT.format(member.archive.word, "order", _OTHERWISE))
             else:
-                good.append(each)
+                good.append(member)
                 found = more
     found = found or Named(link)
     return replace(found, notes=tuple(notes))
@@ -332,7 +332,7 @@ def _proven(
         made = linked(named, context)
     except CannotError:
         return None
-    left = frozenset(first.pulled).difference(*(each.taken for each in members))
+    left = frozenset(first.pulled).difference(*(member.taken for member in members))
     same = same_program(made.artifact, first.artifact) and frozenset(made.pulled) == left
     return Named(named, left) if same else None
 

@@ -71,7 +71,7 @@ class TrainingSteps:
         """Hash of all that decides which profile comes out, but for the program."""
         return key_of(
             {
-                "workloads": [each.identity for each in self.workloads],
+                "workloads": [workload.identity for workload in self.workloads],
                 "server": self.server,
                 "files": self.files_sha256,
                 "index": self.index,

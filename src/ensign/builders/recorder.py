@@ -157,7 +157,7 @@ def identities(programs: Iterable[Recorded], path: str) -> list[tuple[str, str, 
 
     What rustup stands for is told by the lists of its toolchains.
     """
-    files = [(each.name, Path(each.program).resolve()) for each in programs]
+    files = [(program.name, Path(program.program).resolve()) for program in programs]
     if home := rustup_home(path):
         listed = Path(home).glob("toolchains/*/lib/rustlib/multirust-channel-manifest.toml")
         files += [("rustup", each) for each in (Path(home, "settings.toml"), *sorted(listed))]
@@ -211,8 +211,8 @@ def set_up(
     if hidden:
         shutil.copyfile(meter, folder / front)
         (folder / front).chmod(0o555)
-    for each in programs:
-        (folder / "bin" / each.name).symlink_to(f"../{front}")
+    for program in programs:
+        (folder / "bin" / program.name).symlink_to(f"../{front}")
     settings = {
         **_settings(programs, f"{place.seen_as}/{SOCKET}" if keeping.records else ""),
         "untraceable": hidden,
@@ -243,7 +243,9 @@ def _settings(programs: Iterable[Recorded], socket: str) -> dict[str, object]:
     return {
         "schema": _SCHEMA,
         **({"socket": socket} if socket else {}),
-        "tools": {each.name: {"tool": each.tool, "program": each.program} for each in programs},
+        "tools": {
+            program.name: {"tool": program.tool, "program": program.program} for program in programs
+        },
     }
 
 

@@ -259,7 +259,7 @@ def _distinct(asked: Relinks, makers: Mapping[str, _Maker], folder: Path) -> _Fo
             endless += 1
             continue
         facts = {name: read_artifact(path) for name, path in made.items()}
-        hashes = [each.loadable_sha256 for each in facts.values() if each is not None]
+        hashes = [fact.loadable_sha256 for fact in facts.values() if fact is not None]
         digest = hashes[0] if len(makers) == 1 and hashes else key_of(hashes)
         if len(hashes) == len(makers) and digest not in found:
             for name, path in made.items():
@@ -328,7 +328,7 @@ def _relinks_by_seed(
 ) -> Callable[[int], Path]:
     (here, seen), link = context.scratch, named.link
     paddings = [f"{seen}/padding{number}.o" for number in range(layouts.PADDINGS)]
-    units = {(_original(each, link, context), "") for each in link.units}
+    units = {(_original(unit, link, context), "") for unit in link.units}
     originals = {
         Path(copy).resolve(): _original(name, link, context)
         for name, copies in link.padded.items()

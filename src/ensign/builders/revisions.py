@@ -83,8 +83,10 @@ def pinned_hashes(revisions: Iterable[str], lock: Lock | None) -> dict[str, str]
     """The hash of each tree, where the lock file has it; else what no tree has."""
     pins = {} if lock is None else lock.pins
     return {
-        each: pins[each].tree_sha256 if each in pins else (f"unknown {each}" if each else "")
-        for each in revisions
+        revision: pins[revision].tree_sha256
+        if revision in pins
+        else (f"unknown {revision}" if revision else "")
+        for revision in revisions
     }
 
 

@@ -95,7 +95,7 @@ def shown_to_builds(
     InputError where a path of the study is missing, or is not theirs to change.
     """
     sandbox, folder = request.study.sandbox, request.path.absolute().parent
-    programs = {program for each in toolchains.values() for program in _programs(each)}
+    programs = {program for toolchain in toolchains.values() for program in _programs(toolchain)}
     meter = () if ports.meter is None else (ports.meter,)
     return ConfinementRequest(
         path=ports.env.get("PATH", ""),
@@ -121,7 +121,7 @@ def shown_to_checks(study: Study, folder: Path, env: Mapping[str, str]) -> tuple
     """Further folders that checks see: the study's, and what its workloads name."""
     words = [word for each in study.workloads for word in (each.command or [])]
     words += [text for each in study.workloads for text in each.env.values()]
-    words += [each.stdin for each in study.workloads if each.stdin is not None]
+    words += [workload.stdin for workload in study.workloads if workload.stdin is not None]
     if study.check is not None:
         words += [word for argv in study.check.commands for word in argv]
     whole = (folder,) if is_shown_whole(folder, env) else ()

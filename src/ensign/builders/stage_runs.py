@@ -209,7 +209,7 @@ class Run:
                 deadline_ns=self.runner.left_ns,
                 wrapper=with_folders((training_steps.wrapper,), placed)[0],
                 root=tree,
-                libraries=tuple(str(tree / each) for each in inputs.taken.folders),
+                libraries=tuple(str(tree / folder) for folder in inputs.taken.folders),
                 writes=self.runner.sandbox.folders,
             )
             self._train(run)

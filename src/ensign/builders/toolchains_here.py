@@ -138,8 +138,8 @@ def mixture(toolchains: Iterable[Toolchain]) -> str:
     """
     rust: list[str] = []
     others: list[str] = []
-    for each in toolchains:
-        (rust if each.kind.family is Family.RUST else others).append(each.name)
+    for toolchain in toolchains:
+        (rust if toolchain.kind.family is Family.RUST else others).append(toolchain.name)
     if not rust or not others:
         return ""
     return (

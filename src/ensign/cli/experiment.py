@@ -71,7 +71,7 @@ def _status(outcome: ExperimentOutcome, fail_on: FailOn) -> int:
     if outcome.error is not None:
         raise outcome.error
     phases = (outcome.result, confirmed(outcome.result))
-    if any(each is not None and each.stopped is Stopped.INTERRUPTED for each in phases):
+    if any(phase is not None and phase.stopped is Stopped.INTERRUPTED for phase in phases):
         return _INTERRUPTED
     return fail_on.status(outcome.result)
 

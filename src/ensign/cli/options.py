@@ -120,7 +120,9 @@ def expanded(
                 else [old.replace(annotation=hints[old.name])]
             )
         ]
-        with_parameters.__annotations__ = {each.name: each.annotation for each in parameters}
+        with_parameters.__annotations__ = {
+            parameter.name: parameter.annotation for parameter in parameters
+        }
         # Typer reads it; mypy knows no such attribute.
         vars(with_parameters)["__signature__"] = inspect.Signature(parameters)
         return with_parameters
@@ -146,7 +148,7 @@ def output_options(*names: str) -> Expansion:
 
 def compare_options() -> Expansion:
     """The options of `compare`, read."""
-    declared = {each.name: each for each in declared_options()}
+    declared = {option.name: option for option in declared_options()}
 
     def value(values: dict[str, Any]) -> Options:
         given = {name: each for name, each in values.items() if each not in (None, [])}
@@ -206,7 +208,8 @@ class FailOn:
         """1 where a finding is as grave as that, else 0."""
         ranks = [_SEVERITIES.index(Severity(word)) for word in self.words if word != _SLOWER]
         return int(
-            bool(ranks) and any(_SEVERITIES.index(each.severity) >= min(ranks) for each in findings)
+            bool(ranks)
+            and any(_SEVERITIES.index(finding.severity) >= min(ranks) for finding in findings)
         )
 
 

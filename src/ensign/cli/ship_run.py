@@ -37,7 +37,7 @@ def ship(path: Path, wish: ShipWish, output: Path | None, *, force: bool) -> int
     file = open_study(path)
     result = stored_result(file)
     build = chosen(result, wish.variant, wish.despite)
-    hosts = [read_host(each) for each in wish.hosts]
+    hosts = [read_host(host) for host in wish.hosts]
     demands = Demands(hosts, wish.compilers, wish.update_lock)
     folder = output
     if folder is None:
@@ -61,7 +61,7 @@ def ship(path: Path, wish: ShipWish, output: Path | None, *, force: bool) -> int
     say(f"{build.variant}, built with the change and without ensign:\n{notes}")
     for doubt in shipment.doubts:
         say(f"Note: {doubt}.\n")
-    for each in shipment.others:
-        say(f"The same change does the same with {each.name} ({each.compiler}).\n")
+    for other in shipment.others:
+        say(f"The same change does the same with {other.name} ({other.compiler}).\n")
     say("".join(f"{folder / each.name}\n" for each in files))
     return 0

@@ -144,7 +144,7 @@ class Sandboxed:
             path=self.env.get("PATH", os.defpath),
             home=home,
             programs=tuple(
-                each for each in named.programs if not any(map(each.is_relative_to, write))
+                program for program in named.programs if not any(map(program.is_relative_to, write))
             ),
             read=tuple(each for each in read if not any(map(each.is_relative_to, write))),
             write=write,
@@ -301,7 +301,7 @@ def _folders_of_ensign(request: _Request) -> tuple[Path, ...]:
     def take(process: _Process) -> _Process:
         texts = [*process["argv"], *process.get("env", {}).values()]
         files = (process.get("stdin"), process.get("stdout"), process.get("stderr"))
-        texts += [each for each in files if isinstance(each, str)]
+        texts += [file for file in files if isinstance(file, str)]
         found.extend(Path(each) for text in texts for each in made.findall(text))
         return process
 
@@ -321,7 +321,7 @@ def _with_processes(request: _Request, change: _Change) -> _Request:
     if "process" in request and "variants" not in request:
         return {**request, "process": change(request["process"])}
     variants = request.get("variants", ())
-    return {**request, "variants": [_variant(each, change) for each in variants]}
+    return {**request, "variants": [_variant(variant, change) for variant in variants]}
 
 
 def _variant(variant: _Variant, change: _Change) -> _Variant:

@@ -55,23 +55,22 @@ def failure_findings(
 ) -> tuple[Finding, ...]:
     """`variant-failed` or `ran-something-else`, errors; `relink-failed` for other variants."""
     found = []
-    for each in failures:
-        if each.variant in raced and each.code == RAN_SOMETHING_ELSE.code:
+    for failure in failures:
+        if failure.variant in raced and failure.code == RAN_SOMETHING_ELSE.code:
             text = (
-                f"ran other files {each.where} than when it was looked at, so it is out of this "
-                f"race for good and not compared: {each.text}"
+                f"ran other files {failure.where} than when it was looked at, so it is out of this "
+                f"race for good and not compared: {failure.text}"
             )
-            found.append(RAN_SOMETHING_ELSE.found(text, each.variant))
-        elif each.variant in raced:
+            found.append(RAN_SOMETHING_ELSE.found(text, failure.variant))
+        elif failure.variant in raced:
             text = (
-                f"failed {each.where}, so it is out of this race for good and not compared: "
-                f"{each.text}"
+                f"failed {failure.where}, so it is out of this race for good and not compared: "
+                f"{failure.text}"
             )
-            found.append(VARIANT_FAILED.found(text, each.variant))
+            found.append(VARIANT_FAILED.found(text, failure.variant))
         else:
-            text = (
-                f"{each.variant} of the baseline failed {each.where} and is left out: {each.text}"
-            )
+            failed = f"{failure.variant} of the baseline failed {failure.where}"
+            text = f"{failed} and is left out: {failure.text}"
             found.append(RELINK_FAILED.found(text))
     return tuple(found)
 
@@ -87,7 +86,7 @@ def judged_workloads(names: Sequence[str], findings: Sequence[Finding]) -> tuple
 
 def without_claims(result: Result) -> Result:
     """The result of a study whose workloads all run for a fixed time: nothing is claimed. Pure."""
-    unfit = {each.subject: each for each in result.findings if each.is_a(*_NOT_JUDGED)}
+    unfit = {finding.subject: finding for finding in result.findings if finding.is_a(*_NOT_JUDGED)}
     if not unfit or not unfit.keys() >= set(result.workload_names):
         return result
     why = "its workloads run for a fixed time, so their costs say nothing of its speed"
@@ -103,8 +102,8 @@ def without_claims(result: Result) -> Result:
             for each in result.suite
         ),
         workloads=tuple(
-            replace(each, comparison=each.comparison.without_claim(why))
-            for each in result.workloads
+            replace(workload, comparison=workload.comparison.without_claim(why))
+            for workload in result.workloads
         ),
         significant=(),
         bands=(),

@@ -75,7 +75,7 @@ class VariantPairs:
     def of_rounds(self, variant: str) -> list[float]:
         """The log ratio of each round's geometric mean."""
         d = self.costs.log_ratios(variant, self.baseline)
-        return [float(each) for each in round_geomeans(d)]
+        return [float(ratio) for ratio in round_geomeans(d)]
 
     def suite(self) -> tuple[SuiteComparison, ...]:
         """Over all workloads."""
@@ -174,7 +174,7 @@ def judge(
     is judged more strictly, so that the level holds for all of them.
     """
     failures = failures_of((*record.early, *(each for trial in trials for each in trial.failures)))
-    gone = frozenset(each.variant for each in failures)
+    gone = frozenset(failure.variant for failure in failures)
     raced = tuple(name for name in record.raced if name not in gone)
     trials = tuple(trial.without(gone) for trial in trials)
     tests = judged_tests(judged_workloads(experiment.workloads, record.findings), trials)

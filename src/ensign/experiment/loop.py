@@ -195,7 +195,9 @@ class SoFar:
         """Every variant against the baseline, over all workloads, by the metric alone."""
         left = self.without(failed_variants(trials))
         costs, rule = left.costs(trials), suite_rule(self.experiment)
-        found = (compare_suite(costs, each, left.variants[0], rule) for each in left.variants[1:])
+        found = (
+            compare_suite(costs, variant, left.variants[0], rule) for variant in left.variants[1:]
+        )
         return tuple(
             replace(each.comparison, variant=self._name(each.comparison.variant)) for each in found
         )
@@ -204,8 +206,8 @@ class SoFar:
         """Why the race may end at this look, or None."""
         left = self.without(failed_variants(trials))
         costs = left.costs(trials)
-        pairs = (costs.log_ratios(each, left.variants[0]) for each in left.variants[1:])
-        return race_may_stop((round_geomeans(each).tolist() for each in pairs), self.rule)
+        pairs = (costs.log_ratios(variant, left.variants[0]) for variant in left.variants[1:])
+        return race_may_stop((round_geomeans(pair).tolist() for pair in pairs), self.rule)
 
     def costs(self, trials: Sequence[Trial]) -> RoundCosts:
         """Costs of whole rounds, without variants that failed."""

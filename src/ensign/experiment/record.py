@@ -39,7 +39,7 @@ class Measuring:
     def facts(self, trials: Sequence[Trial]) -> tuple[VariantFacts, ...]:
         """One for each variant and workload of the whole rounds."""
         return tuple(
-            self._of([each for each in trials if each.workload == workload], variant, workload)
+            self._of([trial for trial in trials if trial.workload == workload], variant, workload)
             for workload in self.costs.workloads
             for variant in self.costs.variants
         )
@@ -134,7 +134,7 @@ class Record:
     @property
     def twin_apart(self) -> bool:
         """True if the twin was raced with relinks of its own: there were enough that differ."""
-        baseline = next((each for each in self.builds if each.variant == self.raced[0]), None)
+        baseline = next((build for build in self.builds if build.variant == self.raced[0]), None)
         return baseline is None or len(baseline.layouts) >= 2 * self.relinks
 
 

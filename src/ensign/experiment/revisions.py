@@ -340,10 +340,10 @@ def _name(each: CommandWorkload, command: CommandVariant) -> str:
 def _uniquely_named(workloads: Sequence[dict[str, object]]) -> list[dict[str, object]]:
     seen: dict[object, int] = {}
     found = []
-    for each in workloads:
-        name = each["name"]
+    for workload in workloads:
+        name = workload["name"]
         seen[name] = seen.get(name, 0) + 1
-        found.append({**each, "name": f"{name}-{seen[name]}"} if seen[name] > 1 else each)
+        found.append({**workload, "name": f"{name}-{seen[name]}"} if seen[name] > 1 else workload)
     return found
 
 
@@ -404,7 +404,7 @@ def revision_study(options: Options, ports: Ports) -> Iterator[RevisionStudy]:
 
 
 def _findings(commits: tuple[Commit, ...], *, changed: bool) -> Iterator[Finding]:
-    yield REVISIONS.found("; ".join(each.said for each in commits))
+    yield REVISIONS.found("; ".join(commit.said for commit in commits))
     if changed:
         text = "changes of the work tree that are not committed are not part of this"
         yield UNCOMMITTED.found(text)

@@ -121,7 +121,7 @@ def by_the_first(
     pilots: Mapping[str, CommandPilot], trials: Sequence[Trial]
 ) -> tuple[SelfTimed, ...]:
     """Those of whom the first two executions of a race say it."""
-    return by_both(*(by_the_wall_clock(pilots, each) for each in trials[:TO_BE_SURE]))
+    return by_both(*(by_the_wall_clock(pilots, trial) for trial in trials[:TO_BE_SURE]))
 
 
 def by_both(first: Sequence[SelfTimed], second: Sequence[SelfTimed]) -> tuple[SelfTimed, ...]:

@@ -305,7 +305,7 @@ def parse_study(
         *workload_problems(study),
         *expansion_problems(study),
     )
-    problems = tuple(each for each in problems if not split.repeats(each.where))
+    problems = tuple(problem for problem in problems if not split.repeats(problem.where))
     if machine_cpus is not None:
         problems = (*problems, *absent_cpus(study, machine_cpus))
     if problems:

@@ -180,7 +180,7 @@ def _instead(path: str, looked: ExpectedFiles) -> str:
     if path in looked.identities:
         return "which was another file when it was looked at"
     asked = _names(path)
-    same = [each for each in looked.identities if asked & _names(each)]
+    same = [identity for identity in looked.identities if asked & _names(identity)]
     return f"and {same[0]} when it was looked at" if same else ""
 
 

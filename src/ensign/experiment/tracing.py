@@ -145,14 +145,14 @@ class MeterTracer:
         )
         return TracedExecution(
             mapped=mapped,
-            written=tuple(each.path for each in ways),
+            written=tuple(way.path for way in ways),
             cpu_clock_reads=followed.cpu_clock_reads,
             processes=followed.processes,
             threads=followed.threads,
             not_judged="; ".join(gaps),
             followed=followed.saw_anything,
             ways=ways,
-            programs=tuple(dict.fromkeys(each.path for each in followed.programs)),
+            programs=tuple(dict.fromkeys(program.path for program in followed.programs)),
             cpu_timers=followed.cpu_timers,
             cpu_limits_reached=followed.cpu_limits_reached,
             children_clock_reads=followed.children_clock_reads,
@@ -162,8 +162,8 @@ class MeterTracer:
             exit_status=followed.exit,
             signal=followed.signal,
             samples=tuple(
-                FileTime(original_of(each.path, files) or each.path, each.cpu_ns)
-                for each in followed.samples
+                FileTime(original_of(sample.path, files) or sample.path, sample.cpu_ns)
+                for sample in followed.samples
             ),
         )
 
@@ -176,7 +176,7 @@ class MeterTracer:
             else:
                 yield MappedFile(original, self.identities.of(original))
         executables = {each.path for each in followed.mapped}
-        asked = dict.fromkeys(each.path for each in followed.programs)
+        asked = dict.fromkeys(program.path for program in followed.programs)
         for path in asked:
             # A script: what the kernel executed is its interpreter.
             if str(Path(path).resolve()) not in executables:
@@ -254,7 +254,7 @@ def _hurried(process: ProcessSpec, wish: TraceOptions) -> ProcessSpec:
 
 
 def _failure_of(done: Sequence[Trial]) -> str:
-    failures = [each.text for trial in done for each in trial.failures]
+    failures = [failure.text for trial in done for failure in trial.failures]
     return f"the traced execution failed: {failures[0]}" if failures else ""
 
 

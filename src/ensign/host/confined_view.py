@@ -190,7 +190,7 @@ def _private_places(request: ConfinementRequest) -> set[str]:
 
 
 def _real(paths: Iterable[str]) -> set[str]:
-    there = (os.path.realpath(each) for each in paths if Path(each).is_absolute())
+    there = (os.path.realpath(path) for path in paths if Path(path).is_absolute())
     return {each for each in there if is_folder(Path(each))}
 
 
@@ -223,7 +223,7 @@ class _Showing:
             return
         self.prefixes.add(real)
         self.show(folder)
-        names = [each.name for each in _entries(real)]
+        names = [entry.name for entry in _entries(real)]
         if real.name in _PROGRAM_FOLDERS:
             for path in _beside(real, names):
                 self.show(path)
@@ -247,7 +247,7 @@ class _Showing:
             folder = Path(link.place).parent
             places = {*self.hidden, *self.scratch, *self.binds}
             over = max(
-                (each for each in places if folder.is_relative_to(each)), key=len, default=""
+                (place for place in places if folder.is_relative_to(place)), key=len, default=""
             )
             in_root = folder == _ROOT
             if link.place not in places and (in_root or (over and over not in self.binds)):
@@ -316,12 +316,12 @@ class _Showing:
 
 def _beside(folder: Path, programs: list[str]) -> Iterator[Path]:
     """Parts of X that programs of a folder such as `X/bin` need: no other files, nothing hidden."""
-    named = tuple(each for each in programs if len(each) > 1)
+    named = tuple(program for program in programs if len(program) > 1)
     for path in _entries(folder.parent):
         if path.name == "share":
-            for each in _entries(path):
-                if _OF_SHARE.fullmatch(each.name) or _belongs(each.name, named):
-                    yield each
+            for entry in _entries(path):
+                if _OF_SHARE.fullmatch(entry.name) or _belongs(entry.name, named):
+                    yield entry
             continue
         is_wanted = _OF_PREFIX.fullmatch(path.name) if is_folder(path) else _is_file_of_prefix(path)
         if is_wanted:
@@ -333,7 +333,7 @@ def _is_file_of_prefix(path: Path) -> bool:
 
 
 def _belongs(name: str, programs: tuple[str, ...]) -> bool:
-    return any(name == each or name.startswith(f"{each}-") for each in programs)
+    return any(name == program or name.startswith(f"{program}-") for program in programs)
 
 
 def _entries(folder: Path) -> list[Path]:

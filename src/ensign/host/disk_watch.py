@@ -148,7 +148,7 @@ def _sees(process: Path, folders: tuple[Path, ...]) -> bool:
         mounts = (process / "mountinfo").read_bytes()
     except OSError:
         return False
-    ends = (os.fsencode(f"/{each.parent.name}/{each.name} ") for each in folders)
+    ends = (os.fsencode(f"/{folder.parent.name}/{folder.name} ") for folder in folders)
     return any(end in mounts for end in ends)
 
 
@@ -175,4 +175,4 @@ def _mapped(process: Path) -> Iterator[tuple[str, int, int, int]]:
 
 
 def _lies_in(path: str, folders: tuple[Path, ...]) -> bool:
-    return any(path.startswith(f"{each}/") for each in folders)
+    return any(path.startswith(f"{folder}/") for folder in folders)

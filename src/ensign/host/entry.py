@@ -66,7 +66,7 @@ def _last_written(folder: Path, name: str) -> str:
     """The likeliest culprit of a tree: a hint, since a hash of a tree does not say which file."""
     if not (folder / name).is_dir():
         return ""
-    files = [each for each in tree_entries(folder / name) if not each[1].is_dir()]
+    files = [entry for entry in tree_entries(folder / name) if not entry[1].is_dir()]
     newest = max(files, key=lambda each: each[1].lstat().st_ctime_ns, default=None)
     return "" if newest is None else f" (last written: '{newest[0]}')"
 

@@ -129,11 +129,11 @@ def inner_root(root: Path, view: View, begun: Iterable[str], meter: Path) -> Inn
         for each in view.binds
         if each.source != os.devnull and not lies_in(root, each.target) and each.target != str(root)
     ]
-    shown = {each.target for each in binds}
+    shown = {bind.target for bind in binds}
     ways = [
-        each
-        for each in view.links
-        if not lies_in(root, each.place) and each.place not in (*shown, *(e.place for e in links))
+        link
+        for link in view.links
+        if not lies_in(root, link.place) and link.place not in (*shown, *(e.place for e in links))
     ]
     places = [each for each in begun if not lies_in(root, each) and each not in shown]
     binds.append(Bind(str(meter), METER_INSIDE))

@@ -69,7 +69,7 @@ def _another_users(program: Path) -> str:
 def _places(folders: Sequence[Path]) -> list[Path]:
     """Without those that hold everything, or everything of the user's."""
     home = Path(os.path.realpath(Path("~").expanduser()))
-    found = [Path(os.path.realpath(each)) for each in folders]
+    found = [Path(os.path.realpath(folder)) for folder in folders]
     return [each for each in found if each != home and each not in home.parents]
 
 

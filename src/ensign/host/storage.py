@@ -61,7 +61,7 @@ def full_file_system(path: Path, said: str = "") -> str:
     `said` is what a program wrote that failed: where it complains of no space, a little of it may
     have been given back since.
     """
-    complains = any(each in said for each in _COMPLAINTS)
+    complains = any(complaint in said for complaint in _COMPLAINTS)
     try:
         free = os.statvfs(_existing(path))
     except OSError:

@@ -130,7 +130,7 @@ def _listed(place: Descent) -> list[str]:
 
 
 def _excluded(place: Descent, base: str, patterns: Sequence[str]) -> bool:
-    whole = place.name(base) if any("/" in each for each in patterns) else ""
+    whole = place.name(base) if any("/" in pattern for pattern in patterns) else ""
     return any(fnmatch(whole if "/" in p else base, p.lstrip("/")) for p in patterns)
 
 

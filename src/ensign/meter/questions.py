@@ -119,7 +119,7 @@ def ask(
 
     CommandFailed where it is killed or does not end, OSError where the system refuses to start it.
     """
-    lines = "".join(f"{json.dumps(each)}\n" for each in questions)
+    lines = "".join(f"{json.dumps(question)}\n" for question in questions)
     said = run_bounded(
         (str(executable), about), os.environ, _BOUNDS, lines.encode(), with_errors=False
     )
@@ -165,9 +165,9 @@ def disassembled(
     executable: Path, pieces: Iterable[MachineCode]
 ) -> tuple[tuple[Instruction, ...], ...]:
     """The instructions of each piece. Errors as `ask`."""
-    questions = [{**each._asdict(), "code": each.code.hex()} for each in pieces]
+    questions = [{**piece._asdict(), "code": piece.code.hex()} for piece in pieces]
     answers = ask(executable, "disassemble", questions, _Disassembled) if questions else ()
-    return tuple(each.instructions for each in answers)
+    return tuple(answer.instructions for answer in answers)
 
 
 class CompileUnit(NamedTuple):

@@ -77,5 +77,5 @@ def check_races(
     executable: Path, requests: Sequence[RaceRequest]
 ) -> tuple[tuple[RequestProblem, ...], ...]:
     """Problems of each race; nothing is started. InternalError without an answer."""
-    asked = [{"verb": "race", "request": race_json(each)} for each in requests]
+    asked = [{"verb": "race", "request": race_json(request)} for request in requests]
     return tuple(answer.problems for answer in ask(executable, "check", asked, _Checked))

@@ -80,7 +80,7 @@ class AskedScores:
         scores = [self._of_pattern(name, value) for name, value in found if name not in aggregates]
         if self.report is not None:
             scores += self.report.read(report or "")
-        by_name = {each.name: each for each in scores}
+        by_name = {score.name: score for score in scores}
         asked = bool(self.named) or self.report is not None
         if asked and all(each.value is None for each in by_name.values()):
             why = next((f"{each.name}: {each.failed}" for each in by_name.values()), "")
@@ -109,8 +109,8 @@ NOTHING_ASKED = AskedScores()
 def asked_scores(request: RaceRequest) -> dict[str, AskedScores]:
     """Requirements on each variant of a race."""
     return {
-        each.name: AskedScores(each.score, each.scores, each.report, each.required)
-        for each in request.variants
+        variant.name: AskedScores(variant.score, variant.scores, variant.report, variant.required)
+        for variant in request.variants
     }
 
 
@@ -399,7 +399,7 @@ def _take_totals(line: VariantLine, pending: _Pending, place: TrialPlace) -> Non
     """A variant whose scores cannot be read has failed, as one that says none."""
     asked = place.asked.get(line.variant, NOTHING_ASKED)
     try:
-        found = [(each.name, each.value) for each in line.scores]
+        found = [(score.name, score.value) for score in line.scores]
         scores = asked.named_scores(found, line.report)
     except CommandFailed as error:
         if asked.required:
@@ -477,7 +477,7 @@ def _trial(
         findings=tuple(pending.findings),
         steal_ns=line.steal_ns,
         failures=tuple(
-            replace(each, workload=place.workload, round_index=place.first_round + done)
-            for each in pending.failures
+            replace(failure, workload=place.workload, round_index=place.first_round + done)
+            for failure in pending.failures
         ),
     )

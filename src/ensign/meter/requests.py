@@ -311,8 +311,8 @@ def _several_scores(variant: VariantSpec) -> Json:
     said: Json = {}
     if variant.scores:
         said["scores"] = [
-            {"name": each.name, "pattern": each.score.pattern, **_unit("unit", each.score)}
-            for each in variant.scores
+            {"name": score.name, "pattern": score.score.pattern, **_unit("unit", score.score)}
+            for score in variant.scores
         ]
     if variant.report is not None and variant.report.file is None:
         said["report_output"] = True

@@ -84,7 +84,7 @@ class MadeLibrary:
 
 def identity(files: Sequence[BuiltFile], program_sha256: str) -> str:
     """One hash for all files that count: that of the program where it is the only one."""
-    counted = sorted((each.path, each.sha256) for each in files if each.kind != "object")
+    counted = sorted((file.path, file.sha256) for file in files if file.kind != "object")
     if len(counted) <= 1:
         return program_sha256
     return hashlib.sha256(json.dumps(counted).encode()).hexdigest()

@@ -166,7 +166,7 @@ class Drive(Section):
     @property
     def shown(self) -> str:
         """The commands, as one would type them, with what matters of the rest."""
-        lines = (" ".join(line) for each in self.commands for line in each.lines)
+        lines = (" ".join(line) for command in self.commands for line in command.lines)
         said = "; ".join(line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…" for line in lines)
         return f"{said} ({self.connections} connections, pipeline {self.pipeline})"
 

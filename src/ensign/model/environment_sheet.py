@@ -67,7 +67,7 @@ def read_sheet(content: object) -> EnvironmentSheet:
     name, facts = content.get("environment"), content.get("facts")
     if not isinstance(name, str) or not isinstance(facts, dict):
         raise ValueError("it has no environment, or no facts")  # noqa: TRY004
-    if not all(isinstance(each, str) for each in facts.values()):
+    if not all(isinstance(fact, str) for fact in facts.values()):
         raise ValueError("a fact is no text")
     return EnvironmentSheet(name, facts)
 

@@ -264,7 +264,7 @@ class Result:
     def aa(self) -> Comparison | None:
         """The baseline's copy against the baseline, where it was raced."""
         rows = (each.comparison for each in self.suite)
-        return next((each for each in rows if each.variant == self.twin), None)
+        return next((row for row in rows if row.variant == self.twin), None)
 
     def facts_of(self, variant: str) -> VariantFacts | None:
         """Resources that one variant used, where there is one workload alone."""
@@ -284,11 +284,11 @@ class Result:
         By their own intervals; `shown_slower` are those of them that hold after Holm.
         """
         found = (
-            each
-            for each in self.workloads
-            if each.comparison.variant == variant
-            and each.comparison.direction is Direction.SLOWER
-            and each.comparison.size is not Size.WITHIN
+            workload
+            for workload in self.workloads
+            if workload.comparison.variant == variant
+            and workload.comparison.direction is Direction.SLOWER
+            and workload.comparison.size is not Size.WITHIN
         )
         return tuple(sorted(found, key=lambda each: -each.comparison.ratio))
 
@@ -297,7 +297,11 @@ class Result:
         after_holm = {
             name for each in self.significant if each.variant == variant for name in each.slower
         }
-        return tuple(each for each in self.slower_workloads(variant) if each.workload in after_holm)
+        return tuple(
+            workload
+            for workload in self.slower_workloads(variant)
+            if workload.workload in after_holm
+        )
 
     @property
     def reached(self) -> Precision | None:
@@ -308,9 +312,9 @@ class Result:
         rows = [each.comparison for each in self.suite]
         cells = [each.comparison for each in self.workloads]
         # The twin's ratio is to one copy of the baseline, theirs to two: it is wider.
-        suite = [_half_width(each) for each in rows if each.variant != self.twin or len(rows) == 1]
+        suite = [_half_width(row) for row in rows if row.variant != self.twin or len(rows) == 1]
         workload = [
-            _half_width(each) for each in cells if each.variant != self.twin or len(rows) == 1
+            _half_width(cell) for cell in cells if cell.variant != self.twin or len(rows) == 1
         ]
         if not suite or not workload or math.inf in (*suite, *workload):
             return None

@@ -67,8 +67,8 @@ class Shipment:
     def problems(self) -> tuple[str, ...]:
         """Measured effects that it lacks, with any of the compilers."""
         of_others = (
-            f"with {each.name}, {problem}"
-            for each in self.others
-            for problem in each.verified.problems
+            f"with {other.name}, {problem}"
+            for other in self.others
+            for problem in other.verified.problems
         )
         return (*self.verified.problems, *of_others)

@@ -40,11 +40,11 @@ class Environment(Section):
     @property
     def kind(self) -> str:
         """The first of the three keys that is named."""
-        return next((each for each in _KINDS if getattr(self, each) is not None), "")
+        return next((kind for kind in _KINDS if getattr(self, kind) is not None), "")
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Keys that are missing or contradict each other: the key, and what is wrong."""
-        named = [each for each in _KINDS if getattr(self, each) is not None]
+        named = [kind for kind in _KINDS if getattr(self, kind) is not None]
         if not named:
             yield "", "an environment needs 'debian', 'directory' or 'archive'"
         elif len(named) > 1:

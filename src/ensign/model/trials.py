@@ -323,7 +323,7 @@ class Trial:
             self,
             variants=tuple(totals for totals in self.variants if totals.variant not in variants),
             slices=tuple(each for each in self.slices if each.variant not in variants),
-            findings=tuple(each for each in self.findings if each.subject not in variants),
+            findings=tuple(finding for finding in self.findings if finding.subject not in variants),
             groups=tuple(
                 tuple(name for name in group if name not in variants) for group in self.groups
             ),
@@ -340,7 +340,7 @@ class Trial:
 def seen_in_race(trials: Iterable[Trial], variant: str) -> tuple[RaceMapping, ...]:
     """Files of a variant seen in the race, each once."""
     totals = (each for trial in trials for each in trial.variants if each.variant == variant)
-    return tuple(dict.fromkeys(file for each in totals for file in each.mapped))
+    return tuple(dict.fromkeys(file for total in totals for file in total.mapped))
 
 
 _TIMES = frozenset(

@@ -126,6 +126,6 @@ def _contradictions(compiled: Compiled) -> Iterator[str]:
         yield f"is by {unit.compiler}, not by {program}"
     elif unit.flags is not None:
         told, has = _RECORDED | effects(compiled.asked), _RECORDED | effects(unit.flags)
-        for each in differences(told, has, _RECORDED):
-            name = "" if each.subject == "O" else f"{each.subject} "
-            yield f"has {name}{each.there}, not {name}{each.asked}"
+        for difference in differences(told, has, _RECORDED):
+            name = "" if difference.subject == "O" else f"{difference.subject} "
+            yield f"has {name}{difference.there}, not {name}{difference.asked}"

@@ -42,7 +42,7 @@ def links_fast_math(path: Path) -> bool:
                 return False
             segments = loaded_code(elf)
             places = islice(dict.fromkeys(_constructors(elf)), _MOST)
-            code = (code_at(elf, segments, each, _CODE_BYTES) for each in places)
+            code = (code_at(elf, segments, place, _CODE_BYTES) for place in places)
             return any(map(_SETS_BITS.match, code))
     except DamagedFile:
         return False
@@ -63,7 +63,7 @@ def _constructors(elf: BoundedElf) -> Iterator[int]:
 
 
 def _relocated(elf: BoundedElf, tables: list[Section]) -> Iterator[int]:
-    ranges = [range(each["sh_addr"], each["sh_addr"] + each["sh_size"]) for each in tables]
+    ranges = [range(table["sh_addr"], table["sh_addr"] + table["sh_size"]) for table in tables]
     section = elf.get_section_by_name(".rela.dyn")
     if section is None or section["sh_type"] != "SHT_RELA":
         return

@@ -53,7 +53,9 @@ def function_starts(elf: BoundedElf) -> tuple[int, ...]:
 
 def loaded_code(elf: BoundedElf) -> tuple[Segment, ...]:
     """Executable segments, of which no file has many."""
-    loaded = (each for each in elf.iter_segments("PT_LOAD") if each["p_flags"] & _EXECUTABLE)
+    loaded = (
+        segment for segment in elf.iter_segments("PT_LOAD") if segment["p_flags"] & _EXECUTABLE
+    )
     return tuple(islice(loaded, _MOST_SEGMENTS))
 
 
@@ -102,7 +104,7 @@ def functions_of(elf: BoundedElf, most_bytes: int) -> Iterator[Function]:
 
 def _code_sections(elf: BoundedElf) -> Iterator[tuple[int, Section]]:
     """With their numbers, by which symbols of objects name them."""
-    wanted = {id(each) for each in code_sections(elf)}
+    wanted = {id(code_section) for code_section in code_sections(elf)}
     return ((n, each) for n, each in enumerate(elf.iter_sections()) if id(each) in wanted)
 
 
@@ -110,6 +112,6 @@ def _names(elf: BoundedElf) -> dict[int, dict[int, str]]:
     """Symbols by number of the section and address; in objects that is the place in the section."""
     found: defaultdict[int, dict[int, str]] = defaultdict(dict)
     for table in (".dynsym", ".symtab"):
-        for each in function_symbols(elf, table):
-            found[each.section][each.address] = each.name
+        for symbol in function_symbols(elf, table):
+            found[symbol.section][symbol.address] = symbol.name
     return found

@@ -225,7 +225,7 @@ def _identity(elf: BoundedElf) -> Identity:
         counters="__llvm_prf_cnts" in sections or any(n in defines | local for n in _COUNTERS),
         imports=frozenset(each.name for each in table if not each.defined and each.name),
         exports=defines,
-        code_bytes=sum(int(each["sh_size"]) for each in code_sections(elf)),
+        code_bytes=sum(int(code_section["sh_size"]) for code_section in code_sections(elf)),
         version=_version(elf),
         ifuncs=frozenset(each.name for each in table if each.defined and each.chosen),
         executable_stack=next(
@@ -287,9 +287,9 @@ def _version(elf: BoundedElf) -> str:
 
 def _versions(section: object) -> Iterator[str]:
     for _, names in section.iter_versions():  # type: ignore[attr-defined]  # pyelftools has no types
-        for each in names:
-            if re.fullmatch(r"\w+_\d+(\.\d+)+", each.name):
-                yield each.name
+        for name in names:
+            if re.fullmatch(r"\w+_\d+(\.\d+)+", name.name):
+                yield name.name
             break
 
 

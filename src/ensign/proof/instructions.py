@@ -48,7 +48,11 @@ def read_instructions(path: Path) -> Instructions | None:
             bits = BITS.get(elf["e_machine"])
             if bits is None:
                 return None
-            sections = [each for each in code_sections(elf) if each["sh_type"] == "SHT_PROGBITS"]
+            sections = [
+                code_section
+                for code_section in code_sections(elf)
+                if code_section["sh_type"] == "SHT_PROGBITS"
+            ]
             total = sum(int(each["sh_size"]) for each in sections)
             codes: list[MachineCode] = []
             for section in sections:

@@ -170,10 +170,10 @@ def _used_in(
 ) -> frozenset[str]:
     path = PurePosixPath(archive.path)
     return frozenset(
-        each.name
-        for each in archive.members
-        if (path.name, each.name) in by_map
-        or (archive.thin and os.path.normpath(path.parent / each.name) in files)
+        member.name
+        for member in archive.members
+        if (path.name, member.name) in by_map
+        or (archive.thin and os.path.normpath(path.parent / member.name) in files)
     )
 
 
@@ -191,7 +191,7 @@ def _input(word: LinkWord, link: Call, place: TreePlace) -> LineInput:
         if archived:
             archive = read_archive(path)
             members = archive.members if archive is not None else ()
-            language = next((each.language for each in members if each.language), "")
+            language = next((member.language for member in members if member.language), "")
             thin = archive is not None and archive.thin
             return LineInput(
                 word, str(path), "archive", members=members, language=language, thin=thin
@@ -242,9 +242,9 @@ def defined_names(artifact: Path) -> frozenset[str]:
             if not isinstance(table, SymbolTableSection):
                 return frozenset()
             return frozenset(
-                each.name
-                for each in table.iter_symbols()
-                if each["st_shndx"] != "SHN_UNDEF" and each["st_info"]["type"] != "STT_FILE"
+                symbol.name
+                for symbol in table.iter_symbols()
+                if symbol["st_shndx"] != "SHN_UNDEF" and symbol["st_info"]["type"] != "STT_FILE"
             )
     except DamagedFile:
         return frozenset()

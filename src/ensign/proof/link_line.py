@@ -55,7 +55,7 @@ def members_in_map(text: str) -> tuple[tuple[str, str], ...]:
     so, and of nothing else.
     """
     found = (each.findall(text) for each in (_TEXT_OF_MEMBER, _FUNCTION_OF_MEMBER, _MEMBER))
-    return tuple(dict.fromkeys(each for members in found for each in members))
+    return tuple(dict.fromkeys(member for members in found for member in members))
 
 
 def files_in_map(text: str) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ def read_artifact(path: Path) -> Artifact | None:
     size_bytes = path.stat().st_size
     try:
         with elf_of(path) as elf:
-            text_bytes = sum(int(each["sh_size"]) for each in code_sections(elf))
+            text_bytes = sum(int(code_section["sh_size"]) for code_section in code_sections(elf))
             return Artifact(size_bytes, text_bytes, _loadable_sha256(elf))
     except DamagedFile:
         return None

@@ -115,9 +115,9 @@ def _read(path: Path) -> _Found:
         with elf_of(path) as elf:
             sections = object_sections(elf)
             purposes = {
-                "constructors" if _CONSTRUCTORS.fullmatch(each.name) else each.name
-                for each in sections
-                if each.size and each.flags & _ALLOCATED and _kept_in_order(each.name)
+                "constructors" if _CONSTRUCTORS.fullmatch(section.name) else section.name
+                for section in sections
+                if section.size and section.flags & _ALLOCATED and _kept_in_order(section.name)
             }
             return _Found(frozenset(purposes), dict(weak_definitions(elf)))
     except (DamagedFile, FileNotFoundError):

@@ -159,7 +159,7 @@ class _Tracer:
         if names or (whole and not call.line.sources):
             known = found.compiled.setdefault(call.program, {})
             known.update(dict.fromkeys(names or (call.line.output or "standard input",)))
-            found.outputs.update(dict.fromkeys(each.sha256 for each in call.outputs))
+            found.outputs.update(dict.fromkeys(output.sha256 for output in call.outputs))
         if names and not whole:
             found.objects.update(f"{call.cwd}/{name}" for name in names)
 

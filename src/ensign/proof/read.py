@@ -132,7 +132,7 @@ def unindexed_archive(path: Path, name: str) -> UnindexedArchive | None:
         return None
     slim = [each for each in archive.members if each.language]
     own = {symbol for each in slim for symbol in each.defines}
-    plain = {symbol for each in archive.members for symbol in each.defines} - own
+    plain = {symbol for member in archive.members for symbol in member.defines} - own
     index = archive.index or frozenset()
     # Symbols of bitcode are not known here: there it is whatever else the index has.
     if slim and not (index & own if own else index - plain):
@@ -167,7 +167,7 @@ def with_unlinked_archives(
             continue
         # What bitcode defines is known of the index alone.
         own_index = archive.index or frozenset()
-        if taken := foreign & own_index.union(*(each.defines for each in archive.members)):
+        if taken := foreign & own_index.union(*(member.defines for member in archive.members)):
             other = _offering(taken, link, place)
             found.append(OrderFact(Order.UNLINKED, name, other, tuple(sorted(taken))))
     return replace(seen, order=(*seen.order, *found))

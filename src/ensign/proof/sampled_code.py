@@ -79,8 +79,8 @@ def read_code_map(path: Path) -> CodeMap | None:
         with elf_of(path) as elf:
             names = dict.fromkeys(function_starts(elf), "")
             for table in (".dynsym", ".symtab"):
-                for each in function_symbols(elf, table):
-                    names[each.address] = each.name
+                for symbol in function_symbols(elf, table):
+                    names[symbol.address] = symbol.name
             ordered = sorted(names)
             segments = tuple(
                 (int(each["p_offset"]), int(each["p_filesz"]), int(each["p_vaddr"]))
@@ -107,10 +107,10 @@ def loops_of(path: Path, function: FunctionPlace) -> tuple[Loop, ...]:
 
 
 def _loops(instructions: Iterable[Instruction]) -> Iterator[Loop]:
-    for each in instructions:
-        if each.mnemonic == NO_INSTRUCTION:
+    for instruction in instructions:
+        if instruction.mnemonic == NO_INSTRUCTION:
             return
-        if _JUMP.fullmatch(each.mnemonic) and _TARGET.fullmatch(each.operands):
-            target = int(each.operands, 0)
-            if target <= each.address:
-                yield Loop(target, each.address + each.size_bytes)
+        if _JUMP.fullmatch(instruction.mnemonic) and _TARGET.fullmatch(instruction.operands):
+            target = int(instruction.operands, 0)
+            if target <= instruction.address:
+                yield Loop(target, instruction.address + instruction.size_bytes)

@@ -59,7 +59,7 @@ def _functions(elf: BoundedElf, section: str) -> tuple[Iterator[tuple[int, int, 
     wide = elf.is_wide
     found = _read_table(elf, section, _WIDE_PLACE if wide else _NARROW_PLACE)
     entries, names = found or (iter(()), b"")
-    ordered = (each if wide else (each[0], each[2], each[3], each[1]) for each in entries)
+    ordered = (entry if wide else (entry[0], entry[2], entry[3], entry[1]) for entry in entries)
     functions = (
         (at, index, address)
         for at, info, index, address in ordered
@@ -79,11 +79,11 @@ def symbols_of(elf: BoundedElf, section: str) -> Iterator[Symbol]:
     elif section == ".dynsym" and not elf.num_sections():
         for segment in elf.iter_segments("PT_DYNAMIC"):
             if isinstance(segment, DynamicSegment):
-                for each in segment.iter_symbols():
-                    chosen = each["st_info"]["type"] == "STT_LOOS"
-                    local = each["st_info"]["bind"] == "STB_LOCAL"
-                    defined = each["st_shndx"] != "SHN_UNDEF"
-                    yield Symbol(str(each.name), defined, local, chosen)
+                for symbol in segment.iter_symbols():
+                    chosen = symbol["st_info"]["type"] == "STT_LOOS"
+                    local = symbol["st_info"]["bind"] == "STB_LOCAL"
+                    defined = symbol["st_shndx"] != "SHN_UNDEF"
+                    yield Symbol(str(symbol.name), defined, local, chosen)
 
 
 def defined_among(elf: BoundedElf, section: str, wanted: Collection[str]) -> frozenset[str]:

@@ -114,7 +114,9 @@ class _State:
 def stack_use(instructions: Sequence[Instruction]) -> StackUse:
     """Count in the instructions of one function."""
     state = _State()
-    targets = {each.operands for each in instructions if each.mnemonic[0] == "j"}
+    targets = {
+        instruction.operands for instruction in instructions if instruction.mnemonic[0] == "j"
+    }
     for address, _, mnemonic, operands in instructions:
         if mnemonic.startswith(_PADDING):
             continue
@@ -246,7 +248,7 @@ def read_unoptimized(source: Path | bytes) -> Unoptimized | None:
             if elf["e_machine"] != "EM_X86_64" or names & _OTHERS:
                 return None
             read, partial = _functions(elf)
-            total = sum(int(each["sh_size"]) for each in code_sections(elf))
+            total = sum(int(code_section["sh_size"]) for code_section in code_sections(elf))
             return replace(_judged(read), partial=partial or total > _MOST_BYTES)
     except DamagedFile:
         return None
@@ -282,7 +284,10 @@ def _functions(elf: BoundedElf) -> tuple[list[_Read], bool]:
     step = 1 + size // _MOST_DISASSEMBLED
     numbered = zip(functions, doubtful, accumulate(doubtful), strict=True)
     wanted = [read and not number // _NEIGHBORS % step for _, read, number in numbered]
-    codes = (MachineCode(64, each.address, each.code[:_LONGEST_FUNCTION]) for each in functions)
+    codes = (
+        MachineCode(64, function.address, function.code[:_LONGEST_FUNCTION])
+        for function in functions
+    )
     answers = iter(disassembled(find_meter(), compress(codes, wanted)))
     found = []
     for each, doubt, read in zip(functions, doubtful, wanted, strict=True):

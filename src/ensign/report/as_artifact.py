@@ -71,14 +71,15 @@ def markdown(checkup: ArtifactCheckup) -> str:
     """The same for a page or an issue: findings, facts, advice."""
     lines = [f"## {safe(checkup.path)}", ""]
     lines += [
-        f"- **{each.severity} {each.code}**: {safe(each.said)}" for each in checkup.findings
+        f"- **{finding.severity} {finding.code}**: {safe(finding.said)}"
+        for finding in checkup.findings
     ] or ["Nothing is wrong as far as the evidence goes."]
     for examined in checkup.examined:
         lines += ["", f"### {safe(examined.path)}", ""]
         lines += [f"- {safe(line)}" for line in examined.evidence]
     if checkup.facts:
         lines += ["", "| fact | |", "| --- | --- |"]
-        lines += [f"| {each.name} | {safe(each.value)} |" for each in checkup.facts]
+        lines += [f"| {fact.name} | {safe(fact.value)} |" for fact in checkup.facts]
     if checkup.advice:
         lines += ["", "| advice | why | takes | worth | price |", "| --- | --- | --- | --- | --- |"]
         for each in checkup.advice:

@@ -81,14 +81,14 @@ def as_json(found: StudyDifference) -> str:
         "level": found.level,
         "margin": found.margin,
         "suite": [_change(each, found) for each in found.suite],
-        "workloads": [_change(each, found) for each in found.workloads],
+        "workloads": [_change(workload, found) for workload in found.workloads],
         "significant": [asdict(each) for each in found.significant],
-        "builds": [{**asdict(each), "same": each.same} for each in found.builds],
+        "builds": [{**asdict(build), "same": build.same} for build in found.builds],
         "machine": [asdict(each) for each in found.machine],
-        "settings": [asdict(each) for each in found.settings],
+        "settings": [asdict(setting) for setting in found.settings],
         "only_a": found.only_a,
         "only_b": found.only_b,
-        "findings": [asdict(each) for each in found.findings],
+        "findings": [asdict(finding) for finding in found.findings],
     }
     return json_visible(json.dumps(said, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
 
@@ -160,7 +160,7 @@ def difference_view(found: StudyDifference) -> DifferenceView:
     return DifferenceView(
         headline=_headline(rows, found),
         sentences=(*_sides(found), *_builds(found), *_machine(found), *_alone(found)),
-        warnings=tuple(clean(each.text) for each in found.findings),
+        warnings=tuple(clean(finding.text) for finding in found.findings),
         suite=_table("All workloads (geometric mean)", "variant", found.suite, found),
         workloads=tuple(_workloads(each.comparison.variant, found) for each in found.suite),
         significant=_significant(found),
@@ -202,7 +202,7 @@ def _headline(rows: list[RatioChange], found: StudyDifference) -> str:
     if len(within) == len(rows) and found.margin is not None:
         limit = plain_share(found.margin)
         return f"From A to B no variant changed {against} by more than {limit}: shown for each."
-    left = tuple(each.comparison.variant for each in rows if each not in within)
+    left = tuple(row.comparison.variant for row in rows if row not in within)
     return (
         f"No evidence that a variant changed {against} from A to B; that it did not is not shown "
         f"for {listed(left)}."
@@ -218,7 +218,7 @@ def _sides(found: StudyDifference) -> tuple[str, ...]:
 
 
 def _builds(found: StudyDifference) -> tuple[str, ...]:
-    others = tuple(each.variant for each in found.builds if not each.same)
+    others = tuple(build.variant for build in found.builds if not build.same)
     if not others:
         return ("Same builds: what gets loaded is the same bytes for every variant.",)
     if len(others) == len(found.builds):
@@ -253,7 +253,9 @@ def _alone(found: StudyDifference) -> tuple[str, ...]:
 
 
 def _workloads(variant: str, found: StudyDifference) -> Table:
-    changes = tuple(each for each in found.workloads if each.comparison.variant == variant)
+    changes = tuple(
+        workload for workload in found.workloads if workload.comparison.variant == variant
+    )
     return _table(f"{clean(variant)}, by workload", "workload", changes, found)
 
 
@@ -263,13 +265,13 @@ def _table(
     columns = (first, "A", "B", f"change, {plain_share(found.level)} interval", "answer")
     rows = tuple(
         (
-            clean(each.workload or each.comparison.variant),
-            percent(speedup(each.ratio_a)),
-            percent(speedup(each.ratio_b)),
-            words.interval_cell(each.comparison),
-            answer(each.comparison, found.margin),
+            clean(change.workload or change.comparison.variant),
+            percent(speedup(change.ratio_a)),
+            percent(speedup(change.ratio_b)),
+            words.interval_cell(change.comparison),
+            answer(change.comparison, found.margin),
         )
-        for each in changes
+        for change in changes
     )
     return Table(heading, columns, rows)
 

@@ -50,10 +50,13 @@ def markdown(checkup: Checkup) -> str:
     lines += [f"| {safe(name)} | {safe(value)} |" for name, value in checkup.machine.facts]
     lines += ["", "| check | | | what mends it |", "| --- | --- | --- | --- |"]
     lines += [
-        f"| {safe(each.name)} | {each.status} | {safe(each.detail)} | {safe(each.remedy)} |"
-        for each in checkup.checks
+        f"| {safe(check.name)} | {check.status} | {safe(check.detail)} | {safe(check.remedy)} |"
+        for check in checkup.checks
     ]
-    lines += ["", *(f"- **{each.severity}**: {safe(each.said)}" for each in checkup.findings)]
+    lines += [
+        "",
+        *(f"- **{finding.severity}**: {safe(finding.said)}" for finding in checkup.findings),
+    ]
     return "\n".join(lines).rstrip() + f"\n\n{_summary(checkup)}\n"
 
 

@@ -31,7 +31,7 @@ def differences_text(found: Sequence[FactDifference]) -> str:
 
 def _line(row: FactDifference) -> str:
     """Words of long texts that differ."""
-    one, other = (_short(each) or "none" for each in differing_words(row.one, row.other))
+    one, other = (_short(word) or "none" for word in differing_words(row.one, row.other))
     why = f"  ({visible(row.why)})" if row.why else ""
     return f"{visible(row.fact)}: {one} | {other}{why}"
 

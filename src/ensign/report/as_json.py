@@ -88,7 +88,7 @@ def _rows_of(result: Result) -> dict[str, Json]:
             for compared in result.suite
         ],
         "workloads": [_workload(compared, result) for compared in result.workloads],
-        "bands": [_fields(each, "variant by_mean by_minimum") for each in result.bands],
+        "bands": [_fields(band, "variant by_mean by_minimum") for band in result.bands],
         "significant": [_fields(each, "variant slower faster") for each in result.significant],
         "factorial": {
             kind: [_effect(each) for each in getattr(result.factorial, kind)] for kind in effects
@@ -276,7 +276,7 @@ def _plain(value: Any) -> Json:
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     if is_dataclass(value):
-        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     plain: Json = value.value if isinstance(value, Enum) else value
     return plain
 

@@ -85,7 +85,11 @@ def _each_variant(result: Result, view: ResultView, length: int) -> list[str]:
 
 def _costs(result: Result) -> list[str]:
     """Resources that each variant used, where there is one workload."""
-    names = [result.baseline, *(each.variant for each in result.comparisons), result.twin]
+    names = [
+        result.baseline,
+        *(comparison.variant for comparison in result.comparisons),
+        result.twin,
+    ]
     found = [each for name in names if (each := result.facts_of(name)) is not None]
     if not found:
         return []
@@ -225,9 +229,11 @@ def _baseline(name: str, margin: float | None) -> list[str]:
 
 def _findings(findings: Iterable[Finding]) -> list[str]:
     lines = []
-    for each in list_findings(findings):
-        about = f" {safe(each.subjects)}:" if each.subjects else ""
-        lines.append(f"- **{each.severity.value}** ({safe(each.code)}){about} {safe(each.text)}")
+    for finding in list_findings(findings):
+        about = f" {safe(finding.subjects)}:" if finding.subjects else ""
+        lines.append(
+            f"- **{finding.severity.value}** ({safe(finding.code)}){about} {safe(finding.text)}"
+        )
     return ["#### Findings", "\n".join(lines)] if lines else []
 
 

@@ -62,7 +62,7 @@ def pull_request(result: Result, shipment: Shipment, study: str) -> str:
         ("Why", _why(judged, measured)),
         ("What this does not say", _caveats(_doubts(judged, build, measured), build, result)),
         ("Verified", _verified(shipment)),
-        ("Where it runs", [safe(clean(each)) for each in where_it_runs(shipment)]),
+        ("Where it runs", [safe(clean(place)) for place in where_it_runs(shipment)]),
         ("To reproduce", [_block(_redo(shipment, study))]),
     )
     parts = [f"# {_title(shipment, build)}", *_hurts(judged, measured)]
@@ -87,7 +87,7 @@ def _hurts(result: Result, measured: SuiteComparison | None) -> Iterator[str]:
 
 
 def _what(shipment: Shipment, build: BuildFacts, result: Result) -> Iterator[str]:
-    names = ", ".join(_code(each.name) for each in shipment.files)
+    names = ", ".join(_code(file.name) for file in shipment.files)
     choices = ", ".join(f"{axis} {value}" for axis, value in build.choices)
     yield f"Variant {safe(clean(shipment.variant))} ({safe(choices)}), by {names}."
     yield (
@@ -159,11 +159,11 @@ def _verified(shipment: Shipment) -> Iterator[str]:
             "With other compilers the same change was built, and compared in the same way with "
             "what the study builds with these:"
         )
-        yield "\n".join(f"- {safe(clean(each.compiler))}" for each in shipment.others)
+        yield "\n".join(f"- {safe(clean(other.compiler))}" for other in shipment.others)
 
 
 def _redo(shipment: Shipment, study: str) -> tuple[str, ...]:
-    others = [word for each in shipment.others for word in ("--with", each.name)]
+    others = [word for other in shipment.others for word in ("--with", other.name)]
     shipping = shown(["ensign", "ship", study, shipment.variant, *others])
     return shown(["ensign", "run", study]), shipping
 

@@ -254,7 +254,7 @@ def _columns(page: Page, metric: Metric, margin: float | None, rows: Iterable[Ro
 def _costs(page: Page, result: Result, *, with_twin: bool, ruled: bool = True) -> None:
     """Resources that each variant used, where there is one workload."""
     twin = [result.twin] if with_twin and result.twin else []
-    names = [result.baseline, *(each.variant for each in result.comparisons), *twin]
+    names = [result.baseline, *(comparison.variant for comparison in result.comparisons), *twin]
     found = [each for name in names if (each := result.facts_of(name)) is not None]
     if not found:
         return
@@ -419,10 +419,10 @@ def _builds(page: Page, builds: tuple[BuildFacts, ...]) -> None:
             _text(figures.size(build.size_bytes) if build.size_bytes else ""),
             _text(figures.size(build.text_bytes) if build.size_bytes else ""),
         )
-        for each in build.files[1:]:
-            if each.loaded:
-                sizes = map(figures.size, (each.size_bytes, each.text_bytes))
-                table.add_row(_text(f"  {clean(each.path)}"), "", "", *map(_text, sizes))
+        for file in build.files[1:]:
+            if file.loaded:
+                sizes = map(figures.size, (file.size_bytes, file.text_bytes))
+                table.add_row(_text(f"  {clean(file.path)}"), "", "", *map(_text, sizes))
     page.table(table)
     for build in builds:
         if build.status == BuildStatus.FAILED:

@@ -70,8 +70,8 @@ def findings_of(result: Result) -> tuple[Finding, ...]:
         return result.findings
     known = {(each.code, each.subject, each.text) for each in result.findings}
     further = (
-        replace(each, text=f"in the confirmation: {each.text}")
-        for each in second.findings
-        if (each.code, each.subject, each.text) not in known
+        replace(finding, text=f"in the confirmation: {finding.text}")
+        for finding in second.findings
+        if (finding.code, finding.subject, finding.text) not in known
     )
     return (*result.findings, *further)

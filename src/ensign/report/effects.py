@@ -123,7 +123,9 @@ def _change(effect: Effect, result: Result) -> ChangeView:
         change,
         f"{sentence} {depends}".rstrip(),
         _row(label, effect, margin),
-        tuple(_row(condition_words(each.given), each, margin) for each in conditions),
+        tuple(
+            _row(condition_words(condition.given), condition, margin) for condition in conditions
+        ),
     )
 
 
@@ -168,10 +170,10 @@ def _depends(change: AxisChange, conditions: tuple[Effect, ...], result: Result)
         if other != change
     )
     parts = [
-        f"{condition_words(each.given)} {_briefly(each, result.margin)}"
+        f"{condition_words(condition.given)} {_briefly(condition, result.margin)}"
         for axis in axes
-        for each in conditions
-        if [name for name, _ in each.given] == [axis]
+        for condition in conditions
+        if [name for name, _ in condition.given] == [axis]
     ]
     return f"It depends: {'; '.join(parts)}." if parts else ""
 

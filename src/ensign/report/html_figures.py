@@ -79,7 +79,7 @@ def dots_figure(result: Result, view: ResultView) -> Figure | None:
     ]
     title = f"Speedup of each relink against the mean of {clean(result.baseline)}'s"
     baseline, level = clean(result.baseline), plain_share(result.level)
-    once = all(each.execution_sd is None for each in layouts.variants)
+    once = all(variant.execution_sd is None for variant in layouts.variants)
     noise = ", with the noise of executions in it" if once else ""
     caption = (
         f"Each dot is a relink ({clean(layouts.kind)}), against the mean of the relinks of "

@@ -35,7 +35,7 @@ def speaks_of_binaries(variant: str, result: Result) -> bool:
     """
     if result.layouts is not None and races_relinks(result):
         return variant in result.layouts.unable
-    found = (each for each in result.findings if each.is_a(SAME_PROGRAM))
+    found = (finding for finding in result.findings if finding.is_a(SAME_PROGRAM))
     return not any(each.subject == variant for each in found)
 
 
@@ -70,7 +70,7 @@ def layout_text(result: Result) -> str:
     parts = [_spread(layouts, result)] if layouts.spreads else []
     own = own_spread_text(result)
     parts += [own] if own else _splits(layouts, result)
-    known = layouts.splits or any(each.execution_sd is not None for each in layouts.variants)
+    known = layouts.splits or any(variant.execution_sd is not None for variant in layouts.variants)
     if layouts.raced and not known:
         parts.append(
             "Each relink ran once, so layout and execution cannot be told apart: that takes more "
@@ -203,7 +203,7 @@ def wide_spreads(result: Result) -> tuple[str, ...]:
         return ()
     limit = math.log1p(margin)
     # An estimate of which even 0 is possible tells nothing, but where it can have no other end.
-    known = (each for each in layouts.variants if each.low or each.execution_sd is None)
+    known = (variant for variant in layouts.variants if variant.low or variant.execution_sd is None)
     wide = [each for each in known if each.sd is not None and each.sd > limit]
     if not wide:
         return ()
@@ -221,7 +221,7 @@ def own_spread_text(result: Result) -> str:
     layouts = result.layouts
     if layouts is None or not layouts.variants:
         return ""
-    known = [each for each in layouts.variants if each.sd is not None]
+    known = [variant for variant in layouts.variants if variant.sd is not None]
     if not known:
         return (
             f"Too few relinks of {clean(result.baseline)} differ for the A/A twin to have its own: "

@@ -32,8 +32,8 @@ class ListedFinding:
 def list_findings(findings: Iterable[Finding]) -> tuple[ListedFinding, ...]:
     """In their order; what is said of several subjects in the same words is one of them."""
     found: dict[tuple[Severity, str, str], list[str]] = {}
-    for each in findings:
-        found.setdefault((each.severity, each.code, each.text), []).append(each.subject)
+    for finding in findings:
+        found.setdefault((finding.severity, finding.code, finding.text), []).append(finding.subject)
     return tuple(
         ListedFinding(
             severity, clean(code), listed(tuple(dict.fromkeys(filter(None, about)))), clean(text)
@@ -44,7 +44,7 @@ def list_findings(findings: Iterable[Finding]) -> tuple[ListedFinding, ...]:
 
 def briefly_told(findings: Iterable[Finding]) -> tuple[ListedFinding, ...]:
     """Those that ask for something, or belong to the answer, the worst first, one for each code."""
-    asking = [each for each in findings if _rank(each) is not None]
+    asking = [finding for finding in findings if _rank(finding) is not None]
     asking.sort(key=lambda each: _rank(each) or 0)
     by_code: dict[tuple[Severity, str], list[Finding]] = {}
     for each in asking:
@@ -94,7 +94,7 @@ def notes(result: Result) -> tuple[Note, ...]:
     """Origin of the numbers, and their subject: those of the confirmation."""
     confirmation = result.confirmation
     if confirmation is not None and confirmation.result is not None:
-        second = (each for each in notes(confirmation.result) if each.heading != _MANY)
+        second = (note for note in notes(confirmation.result) if note.heading != _MANY)
         return (*_phases(result, confirmation), *second)
     return (*_phases(result, confirmation), *_of_rounds(result))
 
@@ -183,7 +183,7 @@ def _by_estimates(result: Result) -> str:
         if each.comparison.ratio < 1 and each.comparison.variant != result.twin
     }
     fit = sorted(
-        (each for each in result.bands if each.variant in better),
+        (band for band in result.bands if band.variant in better),
         key=lambda each: better[each.variant],
     )
     by_mean = next((each.variant for each in fit if not each.by_mean[0]), "none")

@@ -231,10 +231,10 @@ class Page:
 
     def findings(self, findings: Iterable[ListedFinding], *, cropped: bool = False) -> None:
         """A paragraph for each, or a line, of which the end may be missing."""
-        for each in findings:
-            about = f" {each.subjects}:" if each.subjects else ""
-            text = Text(f"{each.severity.value}", style=_SEVERITIES[each.severity])
-            text.append(f" [{each.code}]{about} {each.text}", style="default")
+        for finding in findings:
+            about = f" {finding.subjects}:" if finding.subjects else ""
+            text = Text(f"{finding.severity.value}", style=_SEVERITIES[finding.severity])
+            text.append(f" [{finding.code}]{about} {finding.text}", style="default")
             if cropped:
                 text.truncate(self.width, overflow="ellipsis")
             self.show(text)

@@ -64,7 +64,7 @@ def _of_suite(result: Result) -> Verdict:
     if best is None and _are_revisions(result):
         if len(pairs) == len(left) == 1:
             return _of_one(left[0], result, caveats)
-        if result.aa is not None and all(each.same_as for each in result.builds[1:]):
+        if result.aa is not None and all(build.same_as for build in result.builds[1:]):
             twin = twin_sentence(result.aa, result.margin)
             return Verdict(f"The same program and libraries. {twin}", (), caveats)
     if best is None:
@@ -74,7 +74,7 @@ def _of_suite(result: Result) -> Verdict:
     beyond, inside = beside_spread(best.comparison, result)
     first, *others = _sentences(best, result)
     details = (
-        *(f"{each}." for each in others),
+        *(f"{other}." for other in others),
         *fresh_sentence(best.comparison.variant, result),
         *filter(None, [why_they_disagree(best.comparison)]),
         *what_hurts(best.comparison.variant, result),
@@ -90,13 +90,13 @@ def _of_suite(result: Result) -> Verdict:
 
 def _are_revisions(result: Result) -> bool:
     """True if builds differ in nothing but the commit: how is asked then, not which is best."""
-    return all([axis for axis, _ in each.choices] == ["revision"] for each in result.builds)
+    return all([axis for axis, _ in build.choices] == ["revision"] for build in result.builds)
 
 
 def _of_one(compared: SuiteComparison, result: Result, caveats: tuple[str, ...]) -> Verdict:
     first, *others = _sentences(compared, result)
     details = (
-        *(f"{each}." for each in others),
+        *(f"{other}." for other in others),
         *filter(None, [why_they_disagree(compared.comparison)]),
         *what_hurts(compared.comparison.variant, result),
     )
@@ -134,7 +134,7 @@ def what_hurts(variant: str, result: Result) -> tuple[str, ...]:
     if shown and len(result.workload_names) > 1:
         lines.append(f"But {_slower(shown)}.")
     if alone:
-        mine = [each for each in result.workloads if each.comparison.variant == variant]
+        mine = [workload for workload in result.workloads if workload.comparison.variant == variant]
         chance = len(mine) * (1 - result.level) / 2
         which = "interval" if len(mine) == 1 else "intervals"
         lines.append(
@@ -153,7 +153,7 @@ def shown_regressions(variant: str, result: Result) -> str:
 
 def _slower(pairs: Sequence[WorkloadComparison]) -> str:
     said = [
-        f"{clean(each.workload)} {words.briefly(each.comparison)}" for each in pairs[:_MOST_NAMED]
+        f"{clean(pair.workload)} {words.briefly(pair.comparison)}" for pair in pairs[:_MOST_NAMED]
     ]
     if len(pairs) > _MOST_NAMED:
         said.append(f"{pluralize(len(pairs) - _MOST_NAMED, 'more workload')}")
@@ -247,7 +247,9 @@ def unshown_claim(compared: SuiteComparison, result: Result) -> tuple[str, ...]:
     """For which workloads it is open whether they are slower; those that are were said before."""
     if result.margin is None:
         return ()
-    slower = {each.workload for each in result.slower_workloads(compared.comparison.variant)}
+    slower = {
+        workload.workload for workload in result.slower_workloads(compared.comparison.variant)
+    }
     others = tuple(name for name in compared.not_shown if name not in slower)
     if slower and not others:
         return ()

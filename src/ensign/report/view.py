@@ -303,8 +303,10 @@ def _unmeasured(result: Result, measured: set[str]) -> tuple[Unmeasured, ...]:
         for those in alike.values()
     ]
     if not result.builds:
-        found += (Unmeasured(clean(each.variant), _failed(each)) for each in result.failures)
-        same = (each for each in result.findings if each.is_a(SAME_BYTES))
+        found += (
+            Unmeasured(clean(failure.variant), _failed(failure)) for failure in result.failures
+        )
+        same = (finding for finding in result.findings if finding.is_a(SAME_BYTES))
         found += (
             Unmeasured(clean(each.subject), clean(each.text))
             for each in same

@@ -294,7 +294,7 @@ def owner_of(file: WhatRan) -> str:
 
 def executed_files(files: Sequence[WhatRan]) -> str:
     """In one sentence; empty where nothing was followed."""
-    built = [each.path for each in files if each.built]
+    built = [file.path for file in files if file.built]
     if not files:
         return ""
     own = ", ".join(built) or "nothing that was built"

@@ -83,7 +83,7 @@ def verify(
     same_bytes = measured.identity == shipped.identity
     subjects = None if asked is None else sorted({*effects(asked), "compiler"})
     problems = list(_problems(measured.seen, shipped.seen, subjects))
-    theirs = {each.file: each for each in shipped.others}
+    theirs = {other.file: other for other in shipped.others}
     for seen in measured.others:
         if seen.file in theirs:
             found = _problems(seen, theirs[seen.file], subjects)
@@ -139,9 +139,9 @@ def _part_problems(
         if names:
             yield f"{len(names)} {language.files} {text}: {shown(sorted(names))}"
     differing = grouped(
-        (language.say(each), name)
+        (language.say(difference), name)
         for name in sorted(ours.keys() & theirs.keys())
-        for each in differences(ours[name], theirs[name], subjects)
+        for difference in differences(ours[name], theirs[name], subjects)
     )
     for text, parts in differing.items():
         yield f"{text} in {len(parts)} of {len(ours)} {language.parts} ({shown(parts)})"
@@ -152,7 +152,7 @@ def _objects(seen: BuildEvidence) -> dict[str, Choices]:
     every = (*seen.dependency_calls, *seen.calls)
     found: dict[str, Choices] = {}
     for call in linked_calls(replace(seen, calls=every, dependency_calls=(), took=frozenset())):
-        names = [each.path for each in call.outputs if is_object(each.path)]
+        names = [output.path for output in call.outputs if is_object(output.path)]
         choices = {**_choices(call), "compiler": call.program}
         for name in names or [f"{call.cwd}/{source}" for source in call.line.sources]:
             found[name] = choices
@@ -264,8 +264,9 @@ def _generated(seen: BuildEvidence) -> frozenset[str] | None:
 
 def _hardening_problems(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[str]:
     ours, theirs = _protections(measured), _protections(shipped)
-    for each in differences(ours, theirs, ours):
-        yield f"protections: {each.subject} was {each.asked} when measured, and is {each.there}"
+    for difference in differences(ours, theirs, ours):
+        asked = f"{difference.subject} was {difference.asked} when measured"
+        yield f"protections: {asked}, and is {difference.there}"
 
 
 def _protections(seen: BuildEvidence) -> Choices:
@@ -286,7 +287,7 @@ def _new_findings(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[s
 def _notes(measured: BuildEvidence, *, same_bytes: bool) -> Iterator[str]:
     language = _RUST if is_of_rust(measured) else _C
     parts = language.read(measured)
-    lto = sum(each.get("lto", "off") != "off" for each in parts.values())
+    lto = sum(part.get("lto", "off") != "off" for part in parts.values())
     for_lto = f" ({lto} of them for LTO)" if lto and language is _C else ""
     yield f"each of {len(parts)} {language.parts} {language.has_all}{for_lto}"
     yield "the link and the protections are as measured"

@@ -236,7 +236,7 @@ class _Shipping:
                 write_atomically(target, each.content, mode=0o755 if each.executable else 0o644)
 
         argv = ("bash", f"{_SHIPPED}/{script.NAME}", _SOURCE, f"{_MADE}/{name}", _WORK)
-        files_sha256 = [hashlib.sha256(each.content).hexdigest() for each in files]
+        files_sha256 = [hashlib.sha256(file.content).hexdigest() for file in files]
         stage = replace(
             self._stage(",".join(files_sha256), (argv,), f"{_MADE}/{name}"),
             env=(("JOBS", str(self.cores)), *self._driver()),
@@ -337,7 +337,7 @@ class _Shipping:
             "source": self.source.sha256,
             "place": self.build_context.sandboxes.build_path,
             "programs": programs,
-            "toolchains": [each.identity for each in self.toolchains.values()],
+            "toolchains": [toolchain.identity for toolchain in self.toolchains.values()],
             **({"sandbox": sandbox} if sandbox else {}),
             **({"root": root.sha256} if root is not None else {}),
             "shipped": [shipped, commands, artifact, build.runtime_files],

@@ -42,8 +42,8 @@ def watched_programs(
             programs.setdefault(each.name, each)
     # What rustup puts on the path starts the real rustc past the recorder.
     found = (
-        (each, "" if each.tool == "rustc" else place.which(each.name, path))
-        for each in programs.values()
+        (program, "" if program.tool == "rustc" else place.which(program.name, path))
+        for program in programs.values()
     )
     return tuple(
         replace(each, program=where or each.program)

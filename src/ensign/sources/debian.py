@@ -96,8 +96,8 @@ class Revision:
     @property
     def archive(self) -> tuple[str, str] | None:
         """The orig archive and its checksum; of a native package its one archive."""
-        archives = [each for each in self.files if ".tar." in each[0] and each[0][-4:] != ".asc"]
-        orig = [each for each in archives if ".orig.tar." in each[0]]
+        archives = [file for file in self.files if ".tar." in file[0] and file[0][-4:] != ".asc"]
+        orig = [archive for archive in archives if ".orig.tar." in archive[0]]
         found = orig or (archives if len(archives) == 1 else [])
         return found[0] if found else None
 

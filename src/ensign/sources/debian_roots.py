@@ -83,7 +83,7 @@ def made_root(
             "--variant=apt",
             f"--include={included}",
             "--skip=output/dev",
-            *(f"--customize-hook={each}" for each in hooks),
+            *(f"--customize-hook={hook}" for hook in hooks),
             *signed,
             *(suite, str(archive), mirror),
         )

@@ -116,7 +116,7 @@ def _pin(content: Any) -> RootPin:
     request, packages = content.get("request"), content.get("packages")
     if not isinstance(request, dict) or not isinstance(packages, dict):
         raise ValueError("an environment has a request and packages")  # noqa: TRY004
-    if not all(isinstance(each, str) for each in packages.values()):
+    if not all(isinstance(package, str) for package in packages.values()):
         raise ValueError("a package has a version and a hash")
     return RootPin(request, packages)
 

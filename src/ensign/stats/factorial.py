@@ -94,7 +94,7 @@ def factorial_reading(
     ]
     return Factorial(
         reading.effects(main),
-        reading.effects([each for asked in main for each in reading.conditions(asked)]),
+        reading.effects([condition for asked in main for condition in reading.conditions(asked)]),
         reading.effects([asked for asked in squares if asked.groups]),
     )
 

@@ -93,7 +93,7 @@ def _of_workload(workload: str, trials: Sequence[Trial]) -> JudgedTests:
 
 
 def _by_name(totals: VariantTotals) -> dict[str, NamedScore]:
-    return {each.name: each for each in totals.scores}
+    return {score.name: score for score in totals.scores}
 
 
 def _why_missing(score: NamedScore | None) -> str:

@@ -79,7 +79,7 @@ def repeated(readings_ns: Mapping[str, Sequence[int]]) -> int | None:
     if not variants or min(map(len, variants)) < _FEWEST_OF_VARIANT:
         return None
     value, count = Counter(found).most_common(1)[0]
-    ranges = [high - low for low, _, high in (quantiles(each, n=4) for each in variants)]
+    ranges = [high - low for low, _, high in (quantiles(variant, n=4) for variant in variants)]
     if count < _FEWEST_REPEATS or min(ranges) <= 0:
         return None
     densities = (len(each) / wide for each, wide in zip(variants, ranges, strict=True))

@@ -141,10 +141,10 @@ def shown_growths(
 
 def _sum(counts: Sequence[Mapping[Key, int]]) -> Counter[Key]:
     total: Counter[Key] = Counter()
-    for each in counts:
-        total.update(each)
+    for count in counts:
+        total.update(count)
     return total
 
 
 def _shares(counts: Sequence[Mapping[Key, int]], key: Key) -> Floats:
-    return np.array([each.get(key, 0) / sum(each.values()) for each in counts])
+    return np.array([count.get(key, 0) / sum(count.values()) for count in counts])

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 def barred(findings: Iterable[Finding], builds: Iterable[BuildFacts] = ()) -> frozenset[str]:
     """Variants that an error or a failed check speaks against: measured, but not to be used."""
-    by_error = (each.subject for each in findings if each.severity is Severity.ERROR)
-    by_check = (each.variant for each in builds if each.check == CheckStatus.FAILED)
+    by_error = (finding.subject for finding in findings if finding.severity is Severity.ERROR)
+    by_check = (build.variant for build in builds if build.check == CheckStatus.FAILED)
     return frozenset((*filter(None, by_error), *by_check))
 
 

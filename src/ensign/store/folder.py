@@ -198,9 +198,9 @@ class TrialHashes:
             raise InputError(f"{self._path} is damaged ({error})") from None
         noted = {line[_DIGITS + 2 :]: line[:_DIGITS] for line in lines if len(line) > _DIGITS + 2}
         return tuple(
-            f"{quoted(each.name)} is not the trial that was raced: its hash is another one"
-            if each.name in noted
-            else f"{quoted(each.name)} was not raced here: no hash of it was noted"
-            for each in trials
-            if noted.get(each.name) != file_sha256(each)
+            f"{quoted(trial.name)} is not the trial that was raced: its hash is another one"
+            if trial.name in noted
+            else f"{quoted(trial.name)} was not raced here: no hash of it was noted"
+            for trial in trials
+            if noted.get(trial.name) != file_sha256(trial)
         )

@@ -26,7 +26,7 @@ from ensign.model.validation import first_error
 SUFFIX = ".csv.gz"
 SCHEMA = 3
 _TRIAL = TypeAdapter(Trial)
-_COLUMNS = tuple(each.name for each in fields(SliceRecord))
+_COLUMNS = tuple(field.name for field in fields(SliceRecord))
 _LEVEL = 6  # the highest takes three times as long for 2 % less
 _GZIP = 31  # of zlib: a gzip header, the largest window
 _STEP_BYTES = 1 << 16
@@ -104,16 +104,16 @@ def _first_line(error: BaseException) -> str:
 def require_plausible(trial: Trial) -> None:
     """ValueError for times, counts and shares that no race has, and names that are no names."""
     names = (trial.workload, *(each.variant for each in trial.variants))
-    for name in (*names, *(each.variant for each in trial.failures)):
+    for name in (*names, *(failure.variant for failure in trial.failures)):
         if not name.isprintable() or len(name) > _LONGEST_NAME:
             raise ValueError(f"a name is {quoted(name[:_SHOWN])}")
-    for each in trial.variants:
-        _require_numbers(each, each.variant)
-        if each.operations < 1 and not each.score:
-            raise ValueError(f"{each.variant} completed no operation")
-        parts = (each.latency, each.activity, each.load_activity, each.code_samples)
+    for variant in trial.variants:
+        _require_numbers(variant, variant.variant)
+        if variant.operations < 1 and not variant.score:
+            raise ValueError(f"{variant.variant} completed no operation")
+        parts = (variant.latency, variant.activity, variant.load_activity, variant.code_samples)
         for part in filter(None, parts):
-            _require_numbers(part, each.variant)
+            _require_numbers(part, variant.variant)
     _require_numbers(trial, trial.workload)
     if trial.round_index > MOST_ROUNDS:
         raise ValueError(f"it is of round {trial.round_index:,}")

@@ -105,7 +105,7 @@ class Toolchain:
         return _digest([self.identity, "" if linker is None else linker.sha256])
 
     def _linker(self, variant: Variant) -> Linker | None:
-        return next((each for each in self.linkers if each.name == variant.linker), None)
+        return next((linker for linker in self.linkers if linker.name == variant.linker), None)
 
     def flags(self, variant: Variant) -> Flags:
         """Spelling of a variant's choices for this compiler."""

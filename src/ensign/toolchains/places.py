@@ -150,7 +150,7 @@ class RootPlace:
     def newest_linker(self, name: str) -> str:
         """See `ToolPlace.newest_linker`."""
         versions = [each for each in self.root.names_in(_LLVM) if each.startswith("llvm-")]
-        found = (f"{_LLVM}/{each}/bin/ld.{name}" for each in versions)
+        found = (f"{_LLVM}/{version}/bin/ld.{name}" for version in versions)
         return _newest([each for each in found if self.file(each)])
 
     def argv(self, scratch: Path) -> tuple[str, ...]:

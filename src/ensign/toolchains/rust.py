@@ -277,7 +277,7 @@ def _contents(
 ) -> tuple[tuple[str, str], ...]:
     """The standard library is told by the names of its files, in which their hashes are."""
     linked = [Path(each).resolve() for each in _LIBRARY.findall(run("ldd", rustc).stdout)]
-    files = [Path(rustc).resolve(), *(Path(each).resolve() for each in programs), *linked]
+    files = [Path(rustc).resolve(), *(Path(program).resolve() for program in programs), *linked]
     hashed = [(str(path), file_sha256(path)) for path in files if is_file(path)]
     names = sorted(name for name in names_in(str(library)) if name.endswith(".rlib"))
     return (*hashed, (str(library), " ".join(names)))

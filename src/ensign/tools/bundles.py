@@ -91,7 +91,7 @@ def changed_trials(folder: StudyFolder, record: Record) -> tuple[str, ...]:
 
 def _verified_trials(folder: StudyFolder, file: StudyFile, record: Record) -> Verification:
     changed = changed_trials(folder, record)
-    known = {each.name for each in file.study.workloads}
+    known = {workload.name for workload in file.study.workloads}
     unplanned = list(_unplanned(folder, record, known))
     count = sum(len(folder.trial_files(key)) for key in raced_keys(folder, record))
     said = [f"{count} trials are held against their hashes, their names and the plan {record.key}"]
@@ -340,9 +340,9 @@ def _inputs(file: StudyFile) -> Iterator[tuple[str, Path]]:
 
 def _expected(file: StudyFile) -> Iterator[str]:
     """Files that say what workloads must print; a bundle is no place for large ones."""
-    for each in file.study.workloads:
-        if each.expected_file is not None:
-            yield str(PurePosixPath(each.expected_file))
+    for workload in file.study.workloads:
+        if workload.expected_file is not None:
+            yield str(PurePosixPath(workload.expected_file))
 
 
 def _may_be_carried(path: Path) -> bool:
@@ -351,9 +351,9 @@ def _may_be_carried(path: Path) -> bool:
 
 def _read(file: StudyFile) -> Iterator[str]:
     """Files that workloads read, and that nobody else makes."""
-    for each in file.study.workloads:
-        if each.stdin is not None and each.stdin not in file.study.inputs:
-            yield each.stdin
+    for workload in file.study.workloads:
+        if workload.stdin is not None and workload.stdin not in file.study.inputs:
+            yield workload.stdin
 
 
 def _is_below(name: str) -> bool:
@@ -364,7 +364,7 @@ def _is_below(name: str) -> bool:
 def expansion(study: Study) -> bytes:
     """Workloads and training of a study whose suite was taken in. Pure."""
     training = None if study.training is None else study.training.model_dump(exclude_unset=True)
-    workloads = [each.model_dump(exclude_unset=True) for each in study.workloads]
+    workloads = [workload.model_dump(exclude_unset=True) for workload in study.workloads]
     return json.dumps({"workloads": workloads, "training": training}, indent=1).encode()
 
 

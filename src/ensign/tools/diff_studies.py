@@ -50,7 +50,7 @@ def study_difference(labels: tuple[str, str], a: _Rounds, b: _Rounds) -> StudyDi
     """The difference of two studies from their raw trials. Pure; InputError as `differences`."""
     (study_a, record_a, _), (study_b, record_b, _) = a, b
     names = [each.name for each in study_a.workloads]
-    shared = [name for name in names if name in {each.name for each in study_b.workloads}]
+    shared = [name for name in names if name in {workload.name for workload in study_b.workloads}]
     variants = [name for name in record_a.raced[1:] if name in record_b.raced]
     _require_comparable(labels, a, b, shared)
     costs_a, costs_b = (_costs(each, shared) for each in (a, b))
@@ -100,7 +100,7 @@ def _require_comparable(
 
 def _costs(rounds: _Rounds, shared: Sequence[str]) -> RoundCosts:
     study, record, trials = rounds
-    by_name = {each.name: each for each in study.workloads}
+    by_name = {workload.name: workload for workload in study.workloads}
     chosen = study.model_copy(update={"workloads": [by_name[name] for name in shared]})
     return experiment_costs(experiment_of(chosen), record, trials)
 
@@ -110,7 +110,7 @@ def _rule(a: Study, b: Study) -> ChangeRule:
     rules = (suite_rule(experiment_of(a)), suite_rule(experiment_of(b)))
     margins = [each.margin for each in rules if each.margin is not None]
     margin = min(margins) if len(margins) == len(rules) else None
-    return ChangeRule(max(each.level for each in rules), margin)
+    return ChangeRule(max(rule.level for rule in rules), margin)
 
 
 def _side(label: str, study: Study, record: Record, costs: RoundCosts) -> StudySide:
@@ -119,7 +119,7 @@ def _side(label: str, study: Study, record: Record, costs: RoundCosts) -> StudyS
 
 def _builds(a: Record, b: Record, names: Sequence[str]) -> tuple[BuildPair, ...]:
     hashes_a, hashes_b = (
-        {each.variant: each.identity for each in record.builds} for record in (a, b)
+        {build.variant: build.identity for build in record.builds} for record in (a, b)
     )
     return tuple(BuildPair(name, hashes_a.get(name, ""), hashes_b.get(name, "")) for name in names)
 
@@ -134,7 +134,7 @@ def _settings(rounds: _Rounds, shared: Sequence[str]) -> dict[str, str]:
     env = {} if study.server is None else study.server.env
     return {
         "slice": study.race.slice,
-        "mode": ", ".join(sorted({each.mode.value for each in trials})),
+        "mode": ", ".join(sorted({trial.mode.value for trial in trials})),
         "stopped by": trials[0].freezer,
         "margin": study.race.margin or "none",
         "level": f"{study.race.level:g}",
@@ -154,10 +154,10 @@ def _settings(rounds: _Rounds, shared: Sequence[str]) -> dict[str, str]:
             if each.name in shared
         },
         **{
-            f"{key} of {each.name}": shown(argv)
-            for each in study.workloads
-            if each.name in shared
-            for key, argv in each.commands_around.items()
+            f"{key} of {workload.name}": shown(argv)
+            for workload in study.workloads
+            if workload.name in shared
+            for key, argv in workload.commands_around.items()
         },
     }
 
@@ -174,7 +174,9 @@ def _alone(one: _Rounds, other: _Rounds) -> tuple[str, ...]:
     """Variants and workloads that the other study lacks."""
     variants = [f"variant {name}" for name in one[1].raced if name not in other[1].raced]
     known = {each.name for each in other[0].workloads}
-    workloads = [f"workload {each.name}" for each in one[0].workloads if each.name not in known]
+    workloads = [
+        f"workload {workload.name}" for workload in one[0].workloads if workload.name not in known
+    ]
     return (*variants, *workloads)
 
 

@@ -66,7 +66,7 @@ class WatchedBuild:
         # The linker that rustc calls wrote the same file.
         by_rust = {each.path for call in self.calls if _rust_linked(call) for each in call.outputs}
         drivers = (call for call in self.calls if call.has_linked)
-        others = sum(not any(each.path in by_rust for each in call.outputs) for call in drivers)
+        others = sum(not any(output.path in by_rust for output in call.outputs) for call in drivers)
         return others + sum(map(_rust_linked, self.calls))
 
 
@@ -132,7 +132,7 @@ def _links(meter: Path, programs: Sequence[Recorded], cache: Path) -> Path:
 
     Where nobody records, they run the programs.
     """
-    text = repr((file_sha256(meter), [(each.name, each.program) for each in programs]))
+    text = repr((file_sha256(meter), [(program.name, program.program) for program in programs]))
     folder = cache / "recorders" / hashlib.sha256(text.encode()).hexdigest()[:16]
     if folder.exists():
         return folder

@@ -132,7 +132,7 @@ def _listed(sets: Collection[str]) -> str:
 
 def _level_of(hosts: Sequence[Host]) -> str:
     """The highest level that all of them have."""
-    common = frozenset.intersection(*(each.sets.names for each in hosts))
+    common = frozenset.intersection(*(host.sets.names for host in hosts))
     return next((name for name, sets in reversed(LEVELS.items()) if sets <= common), FIRST_LEVEL)
 
 
@@ -219,7 +219,7 @@ def ship(
         others = tuple(map(change.with_compiler, tried))
     except EditError as error:
         raise file.error(str(error), "ship", "edits", error.index) from None
-    hosts = tuple(each.name for each in demands.hosts if each.name not in doubts)
+    hosts = tuple(host.name for host in demands.hosts if host.name not in doubts)
     return replace(
         shipment,
         instructions=instructions,
@@ -313,10 +313,10 @@ def write_folder(folder: Path, files: Sequence[ShippedFile]) -> None:
 
 
 def _write(folder: Path, files: Sequence[ShippedFile]) -> None:
-    for each in files:
-        path = folder / each.name
+    for file in files:
+        path = folder / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, each.content, mode=0o755 if each.executable else 0o644)
+        write_atomically(path, file.content, mode=0o755 if file.executable else 0o644)
 
 
 def _remove(path: Path) -> None:

@@ -70,7 +70,7 @@ def scores(document: object) -> tuple[NamedScore, ...]:
 def _scores(report: _Report) -> Iterator[NamedScore]:
     measured: dict[str, list[_Measurement]] = {}
     means: dict[str, list[_Measurement]] = {}
-    old = all(not each.run_type for each in report.benchmarks)
+    old = all(not benchmark.run_type for benchmark in report.benchmarks)
     for each in _told_apart(report.benchmarks) if old else report.benchmarks:
         if each.run_type == "aggregate":
             if each.aggregate_name == "mean":
@@ -89,12 +89,12 @@ def _scores(report: _Report) -> Iterator[NamedScore]:
 def _told_apart(rows: Sequence[_Measurement]) -> Iterator[_Measurement]:
     """The rows of a release before 1.5 (2019), which told aggregates by the ends of names alone."""
     names = {each.name for each in rows}
-    for each in rows:
-        stem, _, kind = each.name.rpartition("_")
+    for row in rows:
+        stem, _, kind = row.name.rpartition("_")
         # Without rows of their own they are there together.
         known = stem in names or {f"{stem}_mean", f"{stem}_stddev"} <= names
         if kind in _AGGREGATES and known:
             told = {"run_name": stem, "run_type": "aggregate", "aggregate_name": kind}
-            yield each.model_copy(update=told)
+            yield row.model_copy(update=told)
         else:
-            yield each
+            yield row

@@ -97,7 +97,7 @@ def project_tests(document: object) -> tuple[ProjectTest, ...]:
 
 
 def _of_ctest(test: _OfCTest) -> ProjectTest:
-    said = {each.name: each.value for each in test.properties}
+    said = {property_.name: property_.value for property_ in test.properties}
     env, left_out = said.get("ENVIRONMENT", []), ""
     if not test.command:
         left_out = "its program is not built"
@@ -132,7 +132,7 @@ def with_placeholders(
 
     A test that runs nothing of that is left out: all variants would run the same.
     """
-    return tuple(_placed(each, source.rstrip("/"), artifact) for each in tests)
+    return tuple(_placed(test, source.rstrip("/"), artifact) for test in tests)
 
 
 def _placed(test: ProjectTest, source: str, artifact: str) -> ProjectTest:

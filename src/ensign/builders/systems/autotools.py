@@ -94,7 +94,7 @@ class Autotools:
         if not text.startswith("#!"):
             return None
         options = [f"{name}{value}" for name, value in _OWN_TOOLS if _has_option(text, name)]
-        listens = not options and all(each.search(text) for each in _LISTENS)
+        listens = not options and all(listen.search(text) for listen in _LISTENS)
         by = "environment" if listens else "recorder"
         keys: dict[str, object] = {"in_source": True, "flags_by": by}
         if options:

@@ -110,7 +110,7 @@ class Inspected:
     @property
     def programs(self) -> tuple[Target, ...]:
         """The targets that can be run."""
-        return tuple(each for each in self.targets if each.kind == "program")
+        return tuple(target for target in self.targets if target.kind == "program")
 
 
 # The recorder removes the project's own levels, and nothing else.

@@ -49,7 +49,7 @@ def command_names(commands: Sequence[str]) -> tuple[str, ...]:
     if len(set(found)) < len(different) or not all(found):
         found = different
     short = dict(zip(different, distinct_short(found, LONGEST), strict=True))
-    return tuple(short[each] for each in commands)
+    return tuple(short[command] for command in commands)
 
 
 def _words(command: str) -> list[str]:
@@ -60,7 +60,7 @@ def _words(command: str) -> list[str]:
 
 
 def _by_what_differs(texts: Sequence[str]) -> tuple[str, ...]:
-    own = _own_words([_words(each) for each in texts])
+    own = _own_words([_words(text) for text in texts])
     if len({*map(len, own)}) == 1:
         places = [_refined(words) for words in zip(*own, strict=True)]
         return tuple(" ".join(filter(None, parts)) for parts in zip(*places, strict=True))
@@ -98,8 +98,8 @@ def _refined(words: Words) -> Sequence[str]:
         inner = _by_what_differs(words)
         return inner if all(inner) else words
     if all("/" in each for each in words):
-        parts = _middles([each.split("/") for each in words])
-        return ["/".join(each) for each in parts] if all(parts) else words
+        parts = _middles([word.split("/") for word in words])
+        return ["/".join(part) for part in parts] if all(parts) else words
     return list(map(_assigned, words))
 
 
@@ -403,9 +403,9 @@ def failed_commands(
     """The commands that failed, in the order of failing."""
     by_variant = {command.variant: command for command in commands}
     return tuple(
-        FailedCommand(by_variant[each.variant], each)
-        for each in failures
-        if each.variant in by_variant
+        FailedCommand(by_variant[failure.variant], failure)
+        for failure in failures
+        if failure.variant in by_variant
     )
 
 

@@ -469,7 +469,7 @@ def declared_options() -> tuple[DeclaredOption, ...]:
     # Whatever a drive is, it is read from a file; its module imports much.
     hints = get_type_hints(Options, localns={"Drive": object}, include_extras=True)
     return tuple(
-        DeclaredOption(each.name, hint.__origin__, hint.__metadata__[0], each.default)
-        for each in fields(Options)
-        if hasattr(hint := hints[each.name], "__metadata__")
+        DeclaredOption(field.name, hint.__origin__, hint.__metadata__[0], field.default)
+        for field in fields(Options)
+        if hasattr(hint := hints[field.name], "__metadata__")
     )

@@ -78,7 +78,7 @@ def with_parameters(options: Options, parameters: Sequence[Parameter]) -> Option
         return options
     combinations = [
         dict(zip((each.name for each in parameters), values, strict=True))
-        for values in product(*(each.values for each in parameters))
+        for values in product(*(parameter.values for parameter in parameters))
     ]
     return _expanded(options, combinations)
 

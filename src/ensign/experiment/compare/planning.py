@@ -169,7 +169,7 @@ class Piloting:
 
     def _all_same(self, traces: Traces) -> bool:
         """True if every command runs what the baseline runs, on the same input."""
-        return all(each.variant in traces.same for each in self.commands[1:])
+        return all(command.variant in traces.same for command in self.commands[1:])
 
     def _same_at_once(self) -> Traces | None:
         """Traces taken before anything else, where programs seem to be the same.
@@ -184,8 +184,8 @@ class Piloting:
         if not may_be_same(options, self.commands, tracing.identities):
             return None
         traces = tracing.trace()
-        ends = [traces.of(each.variant) for each in self.commands]
-        well = all(each.exit_status == 0 for each in ends)
+        ends = [traces.of(command.variant) for command in self.commands]
+        well = all(end.exit_status == 0 for end in ends)
         return traces if well or options.ignore_failure or options.serves else None
 
     def _printed_again(self, pilots: Sequence[CommandPilot]) -> str:
@@ -232,7 +232,7 @@ class Piloting:
             meter_cpus=self.cpus.meter or None,
             ports=self.options.ports,
             apart=plan.apart,
-        ).without({each.variant for each in failures})
+        ).without({failure.variant for failure in failures})
 
     def drain(self, request: RaceRequest) -> tuple[Trial, ...]:
         """Unmeasured executions; CommandFailed where they did not complete."""
@@ -441,7 +441,7 @@ class Piloting:
         longest_ns = max(each.wall_ns for each in trials[0].variants)
         if self._count(longest_ns, trials[0].wall_ns // len(trials[0].variants)) > 1:
             trials += self.drain(replace(request, executions=FEWEST_RUNS - 1))
-        gone = {each.variant for trial in trials for each in trial.failures}
+        gone = {failure.variant for trial in trials for failure in trial.failures}
         pilots = {
             command.variant: CommandPilot(
                 command.name,
@@ -451,7 +451,7 @@ class Piloting:
             if command.variant not in gone
         }
         startup_ns = max(trial.wall_ns for trial in trials) - sum(
-            each.wall_ns for each in trials[-1].variants
+            variant.wall_ns for variant in trials[-1].variants
         )
         return _with_startup(pilots, startup_ns // (len(pilots) + 1)), failures
 

@@ -97,7 +97,7 @@ class _CommandRounds:
 
     def nobody_left(self, gone: Collection[str]) -> bool:
         variants = next(iter(self.requests.values())).variants
-        return all(each.required or each.name in gone for each in variants)
+        return all(variant.required or variant.name in gone for variant in variants)
 
     def ends(self, state: RaceState) -> Stopped | None:
         limits = self.limits

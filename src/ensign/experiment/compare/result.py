@@ -71,7 +71,7 @@ class FinishedRace:
     def trials(self) -> tuple[Trial, ...]:
         """Trials; one that failed for a deadline that nobody set says how to set one."""
         return tuple(
-            replace(trial, failures=tuple(self._told(each) for each in trial.failures))
+            replace(trial, failures=tuple(self._told(failure) for failure in trial.failures))
             if trial.failures
             else trial
             for trial in self.outcome.trials
@@ -80,7 +80,7 @@ class FinishedRace:
     @property
     def error(self) -> EnsignError | None:
         """The failure, also where some was measured."""
-        late = [each for trial in self.trials for each in trial.failures]
+        late = [failure for trial in self.trials for failure in trial.failures]
         failed = (*self.early, *failed_commands(self.commands, late))
         return self.outcome.error or (failure_of(failed) if failed else None)
 
@@ -169,12 +169,12 @@ class CompareEvidence:
     def without_slices(self) -> CompareEvidence:
         """The same without what makes it large."""
         second = None if self.second is None else self.second.without_slices()
-        trials = tuple(replace(each, slices=()) for each in self.trials)
+        trials = tuple(replace(trial, slices=()) for trial in self.trials)
         return replace(self, trials=trials, second=second)
 
     def _longer(self, result: Result) -> tuple[Finding, ...]:
         """Finding on a longer race that would decide what is open, where nothing else is wrong."""
-        same = {each.subject for each in self.record.findings if each.is_a(SAME_BYTES)}
+        same = {finding.subject for finding in self.record.findings if finding.is_a(SAME_BYTES)}
         each = (one for one in result.comparisons if one.variant not in same)
         longer = longer_race(each, result.margin)
         if longer is None or self.record.used_s is None:
@@ -233,7 +233,7 @@ def compare_record(options: Options, raced: FinishedRace) -> Record:
             *raced.machine_findings,
             *(() if options.twin else (NO_TWIN.found(_NO_TWIN),)),
         ),
-        commands=tuple((each.name, each.text) for each in raced.commands),
+        commands=tuple((command.name, command.text) for command in raced.commands),
         toolchains=(),
         source=(),
         version=ensign.__version__,
@@ -260,7 +260,7 @@ def named_trials(raced: FinishedRace) -> tuple[Trial, ...]:
 
     Those are safe in paths.
     """
-    names = {each.variant: each.name for each in raced.commands}
+    names = {command.variant: command.name for command in raced.commands}
     return tuple(_named(trial, names) for trial in raced.trials)
 
 
@@ -272,8 +272,12 @@ def _named(trial: Trial, names: Mapping[str, str]) -> Trial:
         trial,
         variants=tuple(replace(each, variant=name(each.variant)) for each in trial.variants),
         slices=tuple(replace(each, variant=name(each.variant)) for each in trial.slices),
-        failures=tuple(replace(each, variant=name(each.variant)) for each in trial.failures),
-        findings=tuple(replace(each, subject=name(each.subject)) for each in trial.findings),
+        failures=tuple(
+            replace(failure, variant=name(failure.variant)) for failure in trial.failures
+        ),
+        findings=tuple(
+            replace(finding, subject=name(finding.subject)) for finding in trial.findings
+        ),
     )
 
 

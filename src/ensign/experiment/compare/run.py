@@ -86,7 +86,7 @@ class PlannedRace:
     @property
     def out(self) -> frozenset[str]:
         """The variants that take no part."""
-        return self.same | {each.variant for each in self.failures}
+        return self.same | {failure.variant for failure in self.failures}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +156,8 @@ class CompareSteps:
         require_rest(self.commands, planned.failures)
         same = frozenset() if self.options.race_same else planned.same
         requests: dict[str, RaceRequest] = {}
-        out = same | {each.variant for each in planned.failures}
-        if any(each.variant not in out for each in self.commands[1:]):
+        out = same | {failure.variant for failure in planned.failures}
+        if any(command.variant not in out for command in self.commands[1:]):
             requests = {
                 name: pilotings[name].request(each.plan, planned.failures).without(same)
                 for name, each in planned.judged.items()
@@ -277,7 +277,7 @@ class CompareSteps:
         if not best:
             return raced
         left = tuple(each for each in self.commands if each.name in (self.commands[0].name, best))
-        out = {each.variant for each in self.commands} - {each.variant for each in left}
+        out = {command.variant for command in self.commands} - {each.variant for each in left}
         seed = trial_seed(self.options.seed, 0, "confirm")
         requests = {
             name: replace(request.without(out), seed=seed)
@@ -318,7 +318,7 @@ class CompareSteps:
         """These commands; with `{variant}` there is one per variant, the twin's too."""
         processes: dict[ProcessSpec, str] = {}
         for workload in self._workloads():
-            variants = [(each.variant, each) for each in workload.commands]
+            variants = [(command.variant, command) for command in workload.commands]
             variants += [(TWIN, workload.commands[0])] if self.options.twin else []
             for variant, each in variants:
                 if (argv := getattr(each, part)) is not None:
@@ -329,8 +329,10 @@ class CompareSteps:
     def _pilotings(self, cpus: CpuPlan, start_ns: int) -> dict[str, Piloting]:
         names = self._names()
         return {
-            each.name: Piloting(each.options, each.commands, cpus, self.ports, names, start_ns)
-            for each in self._workloads()
+            workload.name: Piloting(
+                workload.options, workload.commands, cpus, self.ports, names, start_ns
+            )
+            for workload in self._workloads()
         }
 
     def _workloads(self) -> tuple[CommandWorkload, ...]:
@@ -354,17 +356,17 @@ class CompareSteps:
             trials = pilotings[name].drain(warming)
             failures += (replace(e, workload=name) for trial in trials for e in trial.failures)
         require_rest(self.commands, failures)
-        gone = {each.variant for each in failures}
+        gone = {failure.variant for failure in failures}
         return {name: request.without(gone) for name, request in requests.items()}
 
     def _experiment(self, planned: PlannedWorkloads, rounds: int, budget: int) -> Experiment:
         raced = RacedWorkloads(tuple(planned.judged or planned.by_name), planned.metric)
-        names = [each.name for each in self.commands]
+        names = [command.name for command in self.commands]
         return experiment_of(self.options, names, raced, rounds, budget)
 
     def _so_far(self, experiment: Experiment) -> SoFar:
         names = self._names()
-        variants = tuple(each.variant for each in self.commands)
+        variants = tuple(command.variant for command in self.commands)
         return SoFar(experiment, variants, has_twin=self.options.twin, names=names)
 
     def _names(self) -> dict[str, str]:
@@ -375,7 +377,7 @@ class CompareSteps:
     def _early(self, failures: Sequence[VariantFailure]) -> tuple[FailedCommand, ...]:
         """The commands that failed before the race, so in none of its executions."""
         return failed_commands(
-            self.commands, [replace(each, round_index=None) for each in failures]
+            self.commands, [replace(failure, round_index=None) for failure in failures]
         )
 
     def _ended(
@@ -412,7 +414,7 @@ class CompareSteps:
     def _withheld(self, planned: PlannedRace, seen: PlannedWorkloads) -> str:
         if not planned.same:
             return seen.withheld
-        names = [each.name for each in self.commands if each.variant in planned.same]
+        names = [command.name for command in self.commands if command.variant in planned.same]
         return same_programs([self.commands[0].name, *names])
 
 

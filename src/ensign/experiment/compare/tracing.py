@@ -202,7 +202,7 @@ class Traces:
     @property
     def shared(self) -> tuple[Finding, ...]:
         """Findings on files that variants share."""
-        return tuple(each for each in self.findings if each.is_a(SHARED_FILES))
+        return tuple(finding for finding in self.findings if finding.is_a(SHARED_FILES))
 
     @property
     def for_lack_of_time(self) -> bool:

@@ -212,7 +212,7 @@ class PlannedWorkloads:
         planned = self.by_name[name]
         if planned.self_timed:
             return None
-        found = planned.seen_in([each for each in trials if each.workload == name])
+        found = planned.seen_in([trial for trial in trials if trial.workload == name])
         return None if found is None else PlannedWorkloads({**self.by_name, name: found})
 
     def doubted(self, trials: Sequence[Trial]) -> tuple[str, ...]:
@@ -220,7 +220,9 @@ class PlannedWorkloads:
         return tuple(
             name
             for name, planned in self.judged.items()
-            if _with_clock(planned, [each for each in trials if each.workload == name]).self_timed
+            if _with_clock(
+                planned, [trial for trial in trials if trial.workload == name]
+            ).self_timed
         )
 
     def with_pilots(self, name: str, pilots: Mapping[str, CommandPilot]) -> PlannedWorkloads:
@@ -252,7 +254,7 @@ class PlannedWorkloads:
     def _of(self, name: str, findings: Sequence[Finding]) -> list[Finding]:
         if len(self.by_name) == 1:
             return list(findings)
-        return [replace(each, text=f"{name}: {each.text}") for each in findings]
+        return [replace(finding, text=f"{name}: {finding.text}") for finding in findings]
 
 
 def _with_clock(planned: Planned, trials: Sequence[Trial]) -> Planned:
@@ -306,7 +308,7 @@ def _between(
         text = f"what visibly differs from {before}: {'; '.join(parts)}"
         yield VISIBLE_DIFFERENCES.found(text, name)
     flushing = [
-        [loader_name(each.path) for each in files if links_fast_math(Path(each.path))]
+        [loader_name(file.path) for file in files if links_fast_math(Path(file.path))]
         for files in own
     ]
     if bool(flushing[0]) != bool(flushing[1]):
@@ -340,7 +342,7 @@ def _pairs(
     own: tuple[list[MappedFile], list[MappedFile]],
 ) -> list[_Pair]:
     """Pairs by their names; programs that have none in common, by being the programs."""
-    before, after = ({loader_name(each.path): each for each in files} for files in own)
+    before, after = ({loader_name(file.path): file for file in files} for files in own)
     found = [_Pair(before[name], after[name]) for name in after if name in before]
     mains = _program(first, before), _program(other, after)
     if mains[0] is not None and mains[1] is not None and mains[0].path != mains[1].path:
@@ -352,7 +354,7 @@ def _pairs(
 def _program(trace: TracedExecution, files: Mapping[str, MappedFile]) -> MappedFile | None:
     """The executed program, where it is one file of those that differ."""
     started = {str(Path(path).resolve()) for path in trace.programs}
-    found = [each for each in files.values() if str(Path(each.path).resolve()) in started]
+    found = [file for file in files.values() if str(Path(file.path).resolve()) in started]
     return found[0] if len(found) == 1 else None
 
 

@@ -171,7 +171,10 @@ class Demand:
 
     def lengths(self, target_of: Callable[[Workload], float]) -> dict[str, float]:
         """Running time of each workload's executions (ns), which some studies fix."""
-        return {each.name: self._length(each, target_of(each)) for each in self.study.workloads}
+        return {
+            workload.name: self._length(workload, target_of(workload))
+            for workload in self.study.workloads
+        }
 
     def round_ns(self, lengths: Lengths, variants: int | None = None) -> float:
         """Time of one execution of every workload."""
@@ -218,8 +221,8 @@ class Demand:
     def requests(self, lengths: Lengths) -> dict[str, int | None]:
         """Requests of each execution."""
         return {
-            each.name: _requests(each, self.pilots[each.name], lengths[each.name])
-            for each in self.study.workloads
+            workload.name: _requests(workload, self.pilots[workload.name], lengths[workload.name])
+            for workload in self.study.workloads
         }
 
     def _length(self, workload: Workload, target_ns: float) -> float:
@@ -364,7 +367,9 @@ def _left_out(demand: Demand, left_ns: float) -> list[str]:
     slowest = sorted(shortest, key=lambda name: demand.execution_ns(name, shortest), reverse=True)
     rounds, confirming = _least_rounds(demand.study)
     for count in range(1, len(slowest)):
-        kept = [each for each in demand.study.workloads if each.name not in slowest[:count]]
+        kept = [
+            workload for workload in demand.study.workloads if workload.name not in slowest[:count]
+        ]
         rest = replace(demand, study=demand.study.model_copy(update={"workloads": kept}))
         if rest.total_ns(rest.lengths(lambda _: SHORTEST_NS), rounds, confirming) <= left_ns:
             return slowest[:count]

@@ -150,7 +150,7 @@ def choose_finalists(explored: Result, variants: Iterable[Variant], most: int) -
 
     Of several profiles of one variant the best stands for all: its profile is collected anew.
     """
-    choices = {each.name: each.choices for each in variants}
+    choices = {variant.name: variant.choices for variant in variants}
     taken = {choices.get(explored.baseline)}
     chosen: list[str] = []
     for compared in promising(explored):
@@ -171,7 +171,10 @@ def confirming(file: StudyFile, plan: ConfirmPlan) -> StudyFile:
             f"{file.path} no longer has {', '.join(missing)}, which is to be confirmed"
         )
     variants = (by_name[name] for name in chosen)
-    fresh = (replace(each, profile=plan.profile) if trained(each) else each for each in variants)
+    fresh = (
+        replace(variant, profile=plan.profile) if trained(variant) else variant
+        for variant in variants
+    )
     return replace(file, study=confirming_study(file.study, plan), variants=tuple(fresh))
 
 
@@ -193,13 +196,13 @@ def confirming_study(study: Study, plan: ConfirmPlan) -> Study:
     layouts = study.layouts
     if plan.layout_seed:
         layouts = Layouts(count=plan.relinks, how=layouts.how, seed=plan.layout_seed)
-    workloads = [each for each in study.workloads if each.name in plan.workloads]
+    workloads = [workload for workload in study.workloads if workload.name in plan.workloads]
     return study.model_copy(update={"race": race, "layouts": layouts, "workloads": workloads})
 
 
 def made_afresh(file: StudyFile, plan: ConfirmPlan) -> tuple[str, ...]:
     """Parts that are not taken over from the exploration, in words. Pure."""
-    by_name = {each.name: each for each in file.variants}
+    by_name = {variant.name: variant for variant in file.variants}
     chosen = [by_name[name] for name in (plan.baseline, *plan.finalists) if name in by_name]
     relinks = ("relinks",) if plan.layout_seed else ()
     profiles = ("profiles",) if any(map(trained, chosen)) else ()

@@ -51,7 +51,7 @@ def judge_ran(results: Sequence[BuildResult], traces: Sequence[RanOnce], artifac
     wrong: set[str] = set()
     for result in results:
         name = result.facts.variant
-        own = [each for each in traces if each.variant == name]
+        own = [trace for trace in traces if trace.variant == name]
         found = [*_not_loaded(result, own), *_not_run(result, own, artifact)]
         if result is results[0]:
             found += _unmoved(result, own)
@@ -78,7 +78,7 @@ def _unmoved(result: BuildResult, traces: Iterable[RanOnce]) -> Iterator[Finding
         total_ns = sum(each.cpu_ns for each in trace.files)
         if total_ns < _LEAST_SEEN_NS:
             continue
-        still = [each for each in trace.files if not each.built or each.path in result.unmoved]
+        still = [file for file in trace.files if not file.built or file.path in result.unmoved]
         parts = sorted(((each.cpu_ns / total_ns, each.path) for each in still), reverse=True)
         named = [f"{path} ({100 * share:.0f} %)" for share, path in parts if share >= _LEAST_SHARE]
         if named:
@@ -97,7 +97,7 @@ def _not_loaded(result: BuildResult, traces: Iterable[RanOnce]) -> Iterator[Find
         for library in libraries:
             if library.path in loaded or library.path in told:
                 continue
-            others = [each for each in trace.files if not each.built and each.names & library.names]
+            others = [file for file in trace.files if not file.built and file.names & library.names]
             if others and not _stands_in(library, kept, loaded):
                 told.add(library.path)
                 text = (
@@ -128,7 +128,7 @@ def _not_run(result: BuildResult, traces: Iterable[RanOnce], artifact: str) -> I
     program = result.facts.files[0].path if result.facts.files else artifact
     programs = {program, *(each.path for each in result.facts.files if each.kind == "program")}
     for trace in traces:
-        if trace.not_judged or any(each.path in programs for each in trace.files if each.built):
+        if trace.not_judged or any(file.path in programs for file in trace.files if file.built):
             continue
         text = (
             f"{trace.workload} did not run {program}, so it says nothing about the build; "
@@ -146,7 +146,7 @@ def _without_flags(result: BuildResult, traces: Sequence[RanOnce]) -> Iterator[F
         bare = [
             trace.workload
             for trace in traces
-            if not any(each.built and each.path in files for each in trace.files)
+            if not any(file.built and file.path in files for file in trace.files)
         ]
         if bare:
             kind = FLAG_NOT_RUN if len(bare) == len(traces) else FLAG_NOT_RUN_BY_ALL
@@ -181,7 +181,7 @@ def _same(
         if not own or unknown or name in wrong:
             continue
         data = {(each.path, each.sha256) for each in result.facts.files if each.kind == "data"}
-        ran = {(trace.workload, each.path, each.sha256) for trace in own for each in trace.files}
+        ran = {(trace.workload, file.path, file.sha256) for trace in own for file in trace.files}
         key = (frozenset(ran), frozenset(data))
         if key in first:
             same[name] = first[key]
@@ -193,8 +193,8 @@ def _same(
 def _listed(traces: Iterable[RanOnce]) -> Iterator[WhatRan]:
     found: dict[tuple[bool, str], list[tuple[RanOnce, str]]] = {}
     for trace in traces:
-        for each in trace.files:
-            found.setdefault((not each.built, each.path), []).append((trace, each.sha256))
+        for file in trace.files:
+            found.setdefault((not file.built, file.path), []).append((trace, file.sha256))
     for (foreign, path), uses in sorted(found.items(), key=lambda pair: pair[0]):
         hashes = {sha256 for _, sha256 in uses}
         yield WhatRan(
@@ -253,7 +253,7 @@ class RaceCheck:
                 findings.append(RAN_UNSEEN.found(summarize(found.unseen), variant))
         if not failures and not findings:
             return trial
-        left = trial.without({each.variant for each in failures})
+        left = trial.without({failure.variant for failure in failures})
         return replace(
             left,
             failures=(*left.failures, *failures),
@@ -280,9 +280,9 @@ class RaceCheck:
         if not here:
             chosen = own[:1]
             chosen += [
-                replace(each, files=tuple(file for file in each.files if not file.built))
-                for each in self.traces
-                if (each.variant, each.workload) == (self.baseline, workload)
+                replace(trace, files=tuple(file for file in trace.files if not file.built))
+                for trace in self.traces
+                if (trace.variant, trace.workload) == (self.baseline, workload)
             ][:1]
         files = dict(_placed([file for each in chosen for file in each.files], tree))
         if not files:

@@ -59,7 +59,7 @@ def expectation(
         path = apart_from(ports.env.get("PATH", os.defpath), folders_of(file))
         ports = replace(ports, env={**ports.env, "PATH": path})
     ahead, second = None, _NONE_AFRESH
-    tried = tuple(each for each in file.variants if each.name not in untried)
+    tried = tuple(variant for variant in file.variants if variant.name not in untried)
     if tried:
         request = BuildRequest(study, file.path, tried, tried[0].name)
         with compilers_by_line(file):
@@ -142,7 +142,7 @@ def _afresh(file: StudyFile, cache: Cache, ports: Ports) -> Work:
     if confirm is None:
         return _NONE_AFRESH
     baseline, *others = file.variants
-    names = [each.name for each in sorted(others, key=_effort)[: confirm.finalists]]
+    names = [other.name for other in sorted(others, key=_effort)[: confirm.finalists]]
     supposed = confirming(file, new_plan(file, confirm, names, _NO_ROUNDS, _NO_TIME_LEFT))
     request = BuildRequest(supposed.study, file.path, supposed.variants, baseline.name)
     found = outlook(request, build_ports(file, cache, ports)).estimate
@@ -153,7 +153,7 @@ def _afresh(file: StudyFile, cache: Cache, ports: Ports) -> Work:
         there=sum(each.there for each in parts),
         wall_s=known_sum(each.wall_s for each in parts),
         disk_bytes=known_sum(each.disk_bytes for each in parts),
-        basis="unknown" if any(each.wall_s is None for each in parts) else "alike",
+        basis="unknown" if any(part.wall_s is None for part in parts) else "alike",
     )
 
 

@@ -127,12 +127,12 @@ def layout_facts(
     if baseline is None or len(baseline.layouts) < _FEWEST:
         return None
     if record.relinks:
-        able = {each.variant for each in record.builds if len(each.layouts) >= record.relinks}
+        able = {build.variant for build in record.builds if len(build.layouts) >= record.relinks}
         unable = tuple(name for name in record.raced if name not in able)
         splits = _rotation_splits(costs, record.relinks, study.race.level)
         own = _own(costs, record, unable, study.race.level)
         units = by_relink(costs, record.relinks, twin_apart=record.twin_apart)
-        worst = tuple(each for each in worst_layouts(units) if each.variant not in unable)
+        worst = tuple(layout for layout in worst_layouts(units) if layout.variant not in unable)
         return LayoutFacts(
             record.relinks, baseline.layout_kind, unable, splits, worst=worst, variants=own
         )
@@ -258,7 +258,7 @@ def way_out(study: Study, names: Sequence[str], by_mean: Sequence[str] = ()) -> 
     """
     variants = expand(study)
     by_name = {each.name: each for each in variants}
-    none_aligned = all(each.alignment == DEFAULTS[_ALIGNED] for each in variants)
+    none_aligned = all(variant.alignment == DEFAULTS[_ALIGNED] for variant in variants)
     if variants[0].name in names and none_aligned:
         names = (*names, *by_mean)
     chosen = [variants[0], *(by_name[name] for name in dict.fromkeys(names) if name in by_name)]
@@ -294,8 +294,8 @@ def _lines(study: Study, baseline: Variant, lacking: Sequence[Variant]) -> Itera
             return
     # One at a time the axis aligns the baseline alone.
     others = [each for each in lacking if not (in_axes and each is baseline)]
-    for each in others[:_MOST_NAMED]:
-        yield f"[[include]] {', '.join(_keys(axes, _aligned(each)))}"
+    for other in others[:_MOST_NAMED]:
+        yield f"[[include]] {', '.join(_keys(axes, _aligned(other)))}"
 
 
 def _keys(axes: Axes, variant: Variant) -> Iterator[str]:

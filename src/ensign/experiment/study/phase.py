@@ -86,7 +86,7 @@ def race_setup(file: StudyFile, programs: BuiltPrograms) -> RaceSetup:
     facts = [result.facts for result in programs.report.results]
     # Who is out decides who races: where that changes, trials are others.
     hashes = {each.variant: each.identity for each in facts if not each.out}
-    raced = {each.variant: each.layouts for each in facts if each.variant in variants.relinks}
+    raced = {fact.variant: fact.layouts for fact in facts if fact.variant in variants.relinks}
     return RaceSetup(natural, variants, plan_key(file.study, hashes, raced), findings)
 
 
@@ -298,7 +298,7 @@ def plan_key(
     said = study.model_dump(
         mode="json", include={"server", "cpus", "race"}, exclude={"race": left_out}
     )
-    said["workloads"] = [each.identity for each in study.workloads]
+    said["workloads"] = [workload.identity for workload in study.workloads]
     if study.inputs:
         said["inputs"] = {path: each.sha256 for path, each in study.inputs.items()}
     programs: dict[str, object] = {"study": said, "programs": dict(hashes)}
@@ -337,7 +337,7 @@ def shown_by_the_race(
     The first two, or the medians of all: on a busy machine single ones say little.
     """
     found: dict[str, str] = {}
-    asked = [each.name for each in study.workloads if may_end_by_the_clock(each)]
+    asked = [workload.name for workload in study.workloads if may_end_by_the_clock(workload)]
     for name in asked:
         pilot = alone.get(name)
         if pilot is None:

@@ -85,7 +85,7 @@ def one_trial(
     variants = variants.in_round(round_index)
     seed = trial_seed(study.race.seed, round_index, workload.name)
     groups = variants.in_groups(seed)
-    requested = (race_request(study, each, workload, requests, seed=seed) for each in groups)
+    requested = (race_request(study, group, workload, requests, seed=seed) for group in groups)
     trials = [_raced(meter, request, workload, round_index) for request in requested]
     return variants.check(merged(trials, variants.artifacts[0][0]), variants)
 
@@ -214,7 +214,7 @@ def _findings(
             cpus=len(set(cpus.widened().program)),
             by_turns=chosen.mode is Mode.ALTERNATING,
         ),
-        *(replace(each, subject=workload.name) for each in chosen.findings),
+        *(replace(finding, subject=workload.name) for finding in chosen.findings),
     )
 
 

@@ -230,7 +230,7 @@ def _trees(report: BuildReport, build: Build) -> Iterator[tuple[str, ProgramTree
     for result in report.results:
         if result.files is None:
             continue
-        counted = {each.path for each in result.facts.files}
+        counted = {file.path for file in result.facts.files}
         tree = ProgramTree(
             folders=(str(result.files),),
             program=build.artifact,

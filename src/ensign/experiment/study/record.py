@@ -85,25 +85,25 @@ def with_checks_of(record: Record, report: BuildReport) -> Record:
 
     Trials do not depend on them.
     """
-    now = {each.facts.variant: each.facts for each in report.results}
+    now = {result.facts.variant: result.facts for result in report.results}
     builds = tuple(
         replace(
-            each,
-            check=now[each.variant].check,
-            evidence=now[each.variant].evidence,
-            check_failed=now[each.variant].check_failed,
-            check_tail=now[each.variant].check_tail,
-            out=now[each.variant].out,
+            build,
+            check=now[build.variant].check,
+            evidence=now[build.variant].evidence,
+            check_failed=now[build.variant].check_failed,
+            check_tail=now[build.variant].check_tail,
+            out=now[build.variant].out,
         )
-        if each.variant in now
-        else each
-        for each in record.builds
+        if build.variant in now
+        else build
+        for build in record.builds
     )
     before = [each for each in record.findings if each.is_a(*_JUDGED_ANEW)]
     found = [each for each in report.findings if each.is_a(*_JUDGED_ANEW)]
     findings = record.findings
     if set(before) != set(found):
-        findings = (*(each for each in findings if each not in before), *found)
+        findings = (*(finding for finding in findings if finding not in before), *found)
     return replace(record, builds=builds, findings=findings)
 
 

@@ -90,7 +90,7 @@ def _name(key: str) -> str:
 def _affordable(study: Study, results: Sequence[BuildResult]) -> int:
     """Number of relinks that builds, done again, make in as long as the race takes."""
     allowed_s = parse_duration_ns(study.race.budget) / 1e9 * len(os.sched_getaffinity(0))
-    relinked = [each for each in results if each.layouts]
+    relinked = [result for result in results if result.layouts]
     one_s = sum(each.relink_s for each in relinked) / FIRST_RELINKS
     build_s = sum(each.facts.build_s for each in relinked)
     return int((allowed_s - build_s) / one_s) if one_s > 0 else MOST_RELINKS

@@ -48,7 +48,7 @@ def experiment_of(study: Study) -> Experiment:
         name=study.name,
         title=study.title or study.name,
         question=study.question,
-        workloads=tuple(each.name for each in study.workloads),
+        workloads=tuple(workload.name for workload in study.workloads),
         metric=race.cost,
         level=race.level,
         margin=None if race.margin is None else parse_share(race.margin),
@@ -78,7 +78,7 @@ def study_result(
     beside = (each for trial in (*longer, *relinked) for each in trial.failures)
     record = replace(record, early=(*record.early, *beside))
     judged = judge(experiment_of(study), record, trials, finalists=finalists)
-    gone = frozenset(each.variant for each in judged.result.failures)
+    gone = frozenset(failure.variant for failure in judged.result.failures)
     usual = [trial.without(gone) for trial in trials]
     raced = tuple(name for name in record.raced if name not in gone)
     moved = slice_length_findings(study, raced, usual, [each.without(gone) for each in longer])
@@ -97,7 +97,7 @@ def _effects(judged: JudgedRounds, record: Record) -> Factorial:
         return NO_EFFECTS
     design = design_of(
         record.builds,
-        [each for each in judged.costs.variants if each != TWIN],
+        [variant for variant in judged.costs.variants if variant != TWIN],
         judged.result.findings,
     )
     return factorial_reading(judged.costs, judged.others, design, judged.rule)

@@ -262,8 +262,8 @@ def _new_plan(study: Study, variants: VariantSet, key: str, found: Pilots) -> Ro
         overhead_ns=max(each.overhead_ns for each in pilots.values()),
         pilots=pilot_rounds(max(compared, 1), len(study.workloads), fit.rounds),
         memory_bytes=max(
-            each.peak_memory_bytes * (fewest(together, each.most_variants) or compared + 2)
-            for each in pilots.values()
+            pilot.peak_memory_bytes * (fewest(together, pilot.most_variants) or compared + 2)
+            for pilot in pilots.values()
         ),
         free_bytes=variants.memory_bytes,
         self_timed={name: each.self_timed for name, each in pilots.items() if each.self_timed},
@@ -273,9 +273,9 @@ def _new_plan(study: Study, variants: VariantSet, key: str, found: Pilots) -> Ro
             if each.self_timed is None and name in found.sights
         ),
         alone={
-            each.name: found.sights[each.name]
-            for each in study.workloads
-            if each.name in found.sights and not is_adaptive(each)
+            workload.name: found.sights[workload.name]
+            for workload in study.workloads
+            if workload.name in found.sights and not is_adaptive(workload)
         },
         metric=found.decided.metric.value,
         alternating=found.decided.alternating,

@@ -106,7 +106,7 @@ class _StudyRounds:
 
     @property
     def workloads(self) -> tuple[str, ...]:
-        return tuple(each.name for each in self.study.workloads)
+        return tuple(workload.name for workload in self.study.workloads)
 
     @property
     def seed(self) -> int:

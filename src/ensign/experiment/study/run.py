@@ -277,7 +277,7 @@ class StudySteps:
     def _equal(self, equal: EqualPrograms) -> Result:
         study, programs = self.file.study, equal.programs
         record = started(study, programs, RoundPlan("", 0, {}, 0), equal.before)
-        withheld = same_programs([each.facts.variant for each in programs.report.results])
+        withheld = same_programs([result.facts.variant for result in programs.report.results])
         findings = (*self.known, *record.findings, *equal.findings)
         record = replace(record, findings=findings, withheld=withheld, stopped=Stopped.WITHHELD)
         return result_of_record(experiment_of(study), record)
@@ -318,7 +318,7 @@ def stored_rounds(file: StudyFile) -> tuple[Study, Record, tuple[Trial, ...]]:
     trials = () if record is None else folder.trials(record.key)
     if record is None or not trials:
         raise InputError(f"nothing of {file.path} has been measured yet: 'ensign run {file.path}'")
-    missing = set(record.workloads).difference(each.name for each in file.study.workloads)
+    missing = set(record.workloads).difference(workload.name for workload in file.study.workloads)
     if missing:
         raise InputError(
             f"{file.path} no longer has the workload {', '.join(sorted(missing))}, which was "

@@ -158,7 +158,12 @@ def sensitivity_findings(
 
 def _is_untold(trials: Sequence[Trial]) -> bool:
     """True if tasks stood, and of none the kernel told where."""
-    told = [each.code_samples for trial in trials for each in trial.variants if each.code_samples]
+    told = [
+        variant.code_samples
+        for trial in trials
+        for variant in trial.variants
+        if variant.code_samples
+    ]
     return any(each.unknown for each in told) and not any(
         each.files or each.elsewhere or each.in_calls for each in told
     )
@@ -224,9 +229,9 @@ def _halves(
         return None
     relinks = [sampled[name] for name in order]
     means = [fmean(costs[name]) for name in order]
-    changes = share_changes(means, [each.functions for each in relinks])
+    changes = share_changes(means, [relink.functions for relink in relinks])
     # What has no name cannot be told from others without one.
-    return _Halves(*halves(relinks), tuple(each for each in changes if each.key[1]))
+    return _Halves(*halves(relinks), tuple(change for change in changes if change.key[1]))
 
 
 def _text(family: _Family, shown: Sequence[ShareChange[Key]], *, several: bool) -> str:
@@ -280,7 +285,7 @@ def loop_text(key: Key, slow: Sequence[RelinkSamples], fast: Sequence[RelinkSamp
 
 
 def _lies_still(key: Key, relinks: Sequence[RelinkSamples]) -> bool:
-    return len({each.places[key][1].start for each in relinks}) == 1
+    return len({relink.places[key][1].start for relink in relinks}) == 1
 
 
 def _hottest(loops: frozenset[Loop], samples: Counter[int]) -> Loop | None:
@@ -295,7 +300,7 @@ def _inside(loop: Loop, samples: Counter[int]) -> int:
 
 
 def _side(loop: Loop, key: Key, relinks: Sequence[RelinkSamples]) -> _Side:
-    starts = [each.places[key][1].start for each in relinks]
+    starts = [relink.places[key][1].start for relink in relinks]
     return _Side(
         relinks=len(starts),
         across_lines=sum(loop.crosses(start, _LINE) for start in starts),

@@ -46,7 +46,7 @@ class MeterAfterSetUp:
 
 def _processes(file: StudyFile, key: str) -> dict[ProcessSpec, str]:
     """With `{variant}` there is one per variant, the twin's too."""
-    names = [*(each.name for each in file.variants), TWIN]
+    names = [*(variant.name for variant in file.variants), TWIN]
     found: dict[ProcessSpec, str] = {}
     for workload in file.study.workloads:
         argv = workload.commands_around.get(key)

@@ -143,7 +143,7 @@ class StudyTracing:
                 continue
             self.on_trace(workload.name)
             first, files = self._baseline(study, variants, workload, end_ns)
-            ran += (each for each in files if not each.not_judged)
+            ran += (file for file in files if not file.not_judged)
             seen = {name: first}
             if first.written:
                 seen[TWIN], _ = self._baseline(study, variants, workload, end_ns, TWIN)
@@ -230,7 +230,7 @@ class StudyTracing:
         mapped = {each.path: each for each in seen.mapped if each.path not in env}
         files = tuple(_file(each, seen, inside) for each in mapped.values())
         ways = tuple(each for each in seen.ways if not each.path.startswith(inside))
-        outside = replace(seen, ways=ways, written=tuple(each.path for each in ways))
+        outside = replace(seen, ways=ways, written=tuple(way.path for way in ways))
         gaps = seen.not_judged or ("" if seen.followed else "it could not be followed")
         return outside, RanOnce(name, workload.name, files, gaps)
 
@@ -254,13 +254,15 @@ def judged_programs(programs: BuiltPrograms, judged: Judged) -> BuiltPrograms:
         if name not in judged.wrong and name not in judged.same
     )
     if judged.wrong and len(left) <= 1:
-        first = next(each for each in judged.findings if each.subject in judged.wrong)
+        first = next(finding for finding in judged.findings if finding.subject in judged.wrong)
         raise BuiltNotRunError(f"what ran is not what was built: {first.said}")
     results = tuple(
-        replace(each, facts=replace(each.facts, status=BuildStatus.SAME, same_as=judged.same[name]))
-        if (name := each.facts.variant) in judged.same
-        else each
-        for each in programs.report.results
+        replace(
+            result, facts=replace(result.facts, status=BuildStatus.SAME, same_as=judged.same[name])
+        )
+        if (name := result.facts.variant) in judged.same
+        else result
+        for result in programs.report.results
     )
     return replace(programs, artifacts=left, report=replace(programs.report, results=results))
 
@@ -275,7 +277,7 @@ def missing_traces(
     found: dict[str, tuple[Workload, ...]] = {}
     for number, result in enumerate(results):
         name = result.facts.variant
-        alone = sum(each.loaded for each in result.facts.files) <= 1 and not result.made
+        alone = sum(file.loaded for file in result.facts.files) <= 1 and not result.made
         chosen = study.workloads[:1] if alone and number else study.workloads
         found[name] = tuple(each for each in chosen if (name, each.name) not in known)
     return found
@@ -331,7 +333,7 @@ def _behind_env(variant: VariantSpec) -> tuple[VariantSpec, frozenset[str]]:
 
 def _file(file: MappedFile, seen: TracedExecution, inside: str) -> RanFile:
     made = file.path in seen.written
-    cpu_ns = next((each.cpu_ns for each in seen.samples if each.path == file.path), 0)
+    cpu_ns = next((sample.cpu_ns for sample in seen.samples if sample.path == file.path), 0)
     if file.path.startswith(inside):
         own = file.path.removeprefix(inside)
         return RanFile(own, file.sha256, built=True, made=made, cpu_ns=cpu_ns)

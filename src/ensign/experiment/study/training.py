@@ -65,7 +65,7 @@ def _trees(run: TrainingRun) -> dict[str, ProgramTree]:
     if run.root is None:
         return {}
     program = str(run.program.relative_to(run.root))
-    folders = tuple(str(Path(each).relative_to(run.root)) for each in run.libraries)
+    folders = tuple(str(Path(library).relative_to(run.root)) for library in run.libraries)
     return {str(run.program): ProgramTree((str(run.root),), program, folders, in_place=True)}
 
 

@@ -66,7 +66,7 @@ class ProgramTree:
         """`env` with the folders in which the loader looks first, before its own or inherited."""
         if not self.libraries:
             return tuple(env.items())
-        own = [f"{self.root}/{each}".rstrip("/") for each in self.libraries]
+        own = [f"{self.root}/{library}".rstrip("/") for library in self.libraries]
         rest = env.get(_PATH, inherited)
         return tuple({**env, _PATH: ":".join([*own, *([rest] if rest else [])])}.items())
 
@@ -317,7 +317,7 @@ class _Filled:
             program,
             operations=counted.count,
             operations_pattern=counted.pattern,
-            scores=tuple(NamedPattern(*each) for each in processes.scores),
+            scores=tuple(NamedPattern(*score) for score in processes.scores),
             report=None if processes.report is None else report_of(processes.report),
         )
 

@@ -19,7 +19,7 @@ class Group:
 
 
 def _group(title: str, module: ModuleType) -> Group:
-    kinds = tuple(each for each in vars(module).values() if isinstance(each, FindingKind))
+    kinds = tuple(var for var in vars(module).values() if isinstance(var, FindingKind))
     return Group(title, (module.__doc__ or "").strip(), kinds)
 
 

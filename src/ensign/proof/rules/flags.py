@@ -165,12 +165,12 @@ def _misses(unit: Compiled, wanted: _Wanted) -> dict[str, _Miss]:
     """Flags that a unit lacks."""
     words = (*(unit.words or ()), *unit.asked)
     found: dict[str, _Miss] = {}
-    for each in differences(effects(wanted.values()), unit.choices, wanted):
-        flag, there = wanted[each.subject], (each.subject, each.there)
-        if _can_judge(unit, flag) and not _is_as_good(each):
+    for difference in differences(effects(wanted.values()), unit.choices, wanted):
+        flag, there = wanted[difference.subject], (difference.subject, difference.there)
+        if _can_judge(unit, flag) and not _is_as_good(difference):
             instead = next((word for word in reversed(words) if effect(word) == there), "")
-            overridden = each.there is not None and flag in words
-            found[flag] = _Miss(unit.source, instead, overridden, _is_untold(unit, each))
+            overridden = difference.there is not None and flag in words
+            found[flag] = _Miss(unit.source, instead, overridden, _is_untold(unit, difference))
     return found
 
 
@@ -308,12 +308,14 @@ def _leaks(seen: BuildEvidence, request: Request) -> Iterator[Finding]:
         if output.path.endswith((".o", ".lo"))
     }
     leaked = grouped(
-        (output.path, wanted[each.subject])
+        (output.path, wanted[difference.subject])
         for call in seen.calls
         for output in call.outputs
         if output.path in before
-        for each in differences(effects(before[output.path].ran[1:]), effects(call.ran[1:]), wanted)
-        if each.there == asked[each.subject]
+        for difference in differences(
+            effects(before[output.path].ran[1:]), effects(call.ran[1:]), wanted
+        )
+        if difference.there == asked[difference.subject]
     )
     if leaked:
         flags = dict.fromkeys(flag for each in leaked.values() for flag in each)

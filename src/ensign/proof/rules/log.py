@@ -105,7 +105,7 @@ def _is_of_another(line: str, objects_of: Mapping[str, Collection[str]]) -> bool
     name = _UPWARDS.sub("", said[1] or said[2])
     sources = [each for each in objects_of if each == name or each.endswith(f"/{name}")]
     counted = _COUNTED.search(line)
-    objects = [frozenset(map(_stem, objects_of[each])) for each in sources]
+    objects = [frozenset(map(_stem, objects_of[source])) for source in sources]
     if counted is not None and objects and all(objects):
         return not any(counted[1] in each for each in objects)
     return not sources

@@ -39,16 +39,16 @@ def origin_findings(seen: BuildEvidence) -> Iterator[Finding]:
 
 def undeclared(strays: Sequence[Stray], request: Request) -> Iterator[Stray]:
     """Those that the study does not declare in `build.prebuilt`."""
-    for each in strays:
-        archive = each.name.partition("(")[0]
-        names = (each.name, archive, each.was, each.was.partition("(")[0])
+    for stray in strays:
+        archive = stray.name.partition("(")[0]
+        names = (stray.name, archive, stray.was, stray.was.partition("(")[0])
         if not any(fnmatch(name, glob) for name in names if name for glob in request.prebuilt):
-            yield each
+            yield stray
 
 
 def _not_from_here(file: FileOrigins, strays: Sequence[Stray], why: Why) -> str:
     where, way_out = _WHERE[why]
-    if [each.name for each in strays] == [file.path]:
+    if [stray.name for stray in strays] == [file.path]:
         text = f"{file.path} was not made by this build: it {where}"
     else:
         total = file.objects + len(file.strays)
@@ -117,7 +117,7 @@ def origin_lines(seen: BuildEvidence) -> Iterator[str]:
             )
         if seen.request is not None:
             left = {each.name for each in undeclared(file.strays, seen.request)}
-            declared = [each.name for each in file.strays if each.name not in left]
+            declared = [stray.name for stray in file.strays if stray.name not in left]
             if declared:
                 yield f"{file.path}: linked as the study declares: {some(declared)}"
         if file.machine:

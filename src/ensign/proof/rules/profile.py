@@ -62,7 +62,7 @@ def profile_file_findings(
         )
         yield seen.finding(PROFILE_STILL_COLLECTED, text)
     elif units and profiles:
-        names = shown([each.path for each in profiles])
+        names = shown([profile.path for profile in profiles])
         text = f"profiles lie beside it ({names}), but no compile unit was compiled with one"
         yield seen.finding(PROFILE_NOT_USED, text)
 
@@ -73,13 +73,13 @@ def _stale(
     profiles: Sequence[Dated],
     sources: Sequence[Dated],
 ) -> Iterator[Finding]:
-    written = {each.path: each.written_ns for each in sources}
+    written = {source.path: source.written_ns for source in sources}
     stale: dict[str, str] = {}
     for unit in using:
         fitting = [
-            each
-            for each in profiles
-            if not each.path.endswith(".gcda") or _is_of_unit(unit, each.name)
+            profile
+            for profile in profiles
+            if not profile.path.endswith(".gcda") or _is_of_unit(unit, profile.name)
         ]
         newest = max(fitting, key=lambda each: each.written_ns, default=None)
         if newest is not None and newest.is_older(written.get(unit.source, 0)):
@@ -95,7 +95,7 @@ def _stale(
 def _missing(
     seen: BuildEvidence, using: Sequence[Compiled], profiles: Sequence[Dated]
 ) -> Iterator[Finding]:
-    counts = {each.name for each in profiles if each.path.endswith(_COUNTS)}
+    counts = {profile.name for profile in profiles if profile.path.endswith(_COUNTS)}
     bare = [unit.source for unit in using if not any(_is_of_unit(unit, name) for name in counts)]
     if counts and 0 < len(bare) < len(using):
         text = (
@@ -115,7 +115,7 @@ def changed_source_findings(
     seen: BuildEvidence, built: Dated | None, sources: Sequence[Dated]
 ) -> Iterator[Finding]:
     """`source-changed`, where a source was written after the file that it is in."""
-    later = [each.path for each in sources if built and built.is_older(each.written_ns)]
+    later = [source.path for source in sources if built and built.is_older(source.written_ns)]
     if later:
         text = f"may not be of these sources: {shown(later)} was changed after it was built"
         yield seen.finding(SOURCE_CHANGED, f"{text}; build it again")
@@ -193,7 +193,7 @@ def _profile(
     elif using and not profiles:
         yield "whether the profile fits the sources: no profile file lies here"
     elif using:
-        there = {each.path for each in sources}
+        there = {source.path for source in sources}
         gone = [unit.source for unit in using if unit.source not in there]
         if gone:
             yield f"whether the profile fits {shown(gone)}: the source is not here"

@@ -82,7 +82,7 @@ def rust_findings(seen: BuildEvidence) -> Iterator[Finding]:
         yield from _unrequested_lto(seen, crates)
     else:
         yield from _lto(seen, wanted["lto"], crates)
-    bare = [each.name for each in crates if "profile-use" not in each.options]
+    bare = [crate.name for crate in crates if "profile-use" not in crate.options]
     if "profile-use" in wanted and bare:
         text = (
             f"{len(bare)} of {len(crates)} crates were compiled without the profile "
@@ -110,7 +110,7 @@ def _own_rustflags(seen: BuildEvidence) -> Iterator[Finding]:
 def _against(
     seen: BuildEvidence, option: str, wanted: str, crates: Sequence[Crate]
 ) -> Iterator[Finding]:
-    others = [each for each in crates if not each.has(option, wanted)]
+    others = [crate for crate in crates if not crate.has(option, wanted)]
     there = ", ".join(sorted({each.value(option) or "nothing" for each in others}))
     asked, names = f"-C {option}={wanted}", shown([each.name for each in others])
     where = f"look at {_WAYS_OUT.get(option, 'what else gives flags to rustc')}"
@@ -121,7 +121,7 @@ def _against(
             f"{names}; {where}, or declare them: build.own_flags = [{paths}]"
         )
         yield seen.finding(FLAGS_DIFFER, text)
-    elif any((option, wanted) in options_of(each.call.ran[1:]) for each in others):
+    elif any((option, wanted) in options_of(other.call.ran[1:]) for other in others):
         text = f"{asked} is overridden later on the command line by {there}: {names}; {where}"
         yield seen.finding(FLAG_OVERRIDDEN, text)
     elif others:
@@ -130,7 +130,9 @@ def _against(
 
 
 def _unrequested_lto(seen: BuildEvidence, crates: Sequence[Crate]) -> Iterator[Finding]:
-    having = [each.name for each in crates if each.links and each.value("lto") in ("thin", "fat")]
+    having = [
+        crate.name for crate in crates if crate.links and crate.value("lto") in ("thin", "fat")
+    ]
     if having:
         text = f"LTO was not asked for, but rustc linked with it: {shown(having)}"
         yield seen.finding(LTO_NOT_ASKED, text)
@@ -138,7 +140,9 @@ def _unrequested_lto(seen: BuildEvidence, crates: Sequence[Crate]) -> Iterator[F
 
 def _lto(seen: BuildEvidence, wanted: str, crates: Sequence[Crate]) -> Iterator[Finding]:
     lacking = [each for each in crates if each.links and each.value("lto") != wanted]
-    bare = [each.name for each in crates if each.options.get("embed-bitcode") in ("no", "n", "off")]
+    bare = [
+        crate.name for crate in crates if crate.options.get("embed-bitcode") in ("no", "n", "off")
+    ]
     if lacking:
         there = ", ".join(sorted({each.value("lto") for each in lacking}))
         text = (
@@ -189,10 +193,10 @@ def _uses(log: str, crates: Sequence[Crate]) -> list[set[str]]:
     return [
         {
             path
-            for name, path in externs(each.call).items()
-            if count[each.name] > 1 or (each.name, name) not in unused
+            for name, path in externs(crate.call).items()
+            if count[crate.name] > 1 or (crate.name, name) not in unused
         }
-        for each in crates
+        for crate in crates
     ]
 
 
@@ -219,7 +223,7 @@ def _of_c(seen: BuildEvidence, unused: Sequence[Crate]) -> Iterator[Finding]:
     calls = [
         call
         for call in linked_calls(seen)
-        if call.is_compiler and not any(each.sha256 in outside for each in call.outputs)
+        if call.is_compiler and not any(output.sha256 in outside for output in call.outputs)
     ]
     there = {source_of(seen, unit) for unit in seen.proof.binary.units}
     missing = [call for call in calls if _is_missing(call, there)]
@@ -246,8 +250,8 @@ def _is_missing(call: Call, there: set[str]) -> bool:
     if not there or effects(call.ran[1:]).get("g", "off") == "off":
         return False
     folder = f"{call.cwd}/"
-    paths = {each if each[:1] == "/" else folder + each for each in call.line.sources}
-    return not paths & there and not any(each.endswith((".s", ".S")) for each in paths)
+    paths = {source if source[:1] == "/" else folder + source for source in call.line.sources}
+    return not paths & there and not any(path.endswith((".s", ".S")) for path in paths)
 
 
 def _sources(calls: Sequence[Call]) -> list[str]:
@@ -267,7 +271,7 @@ def rust_lines(seen: BuildEvidence) -> Iterator[str]:
         options = ", ".join(f"{name}={each.value(name)}" for name in names if each.value(name))
         if each.links:
             yield f"linked by rustc: {each.name} ({options or 'by its defaults'})"
-    using = sum("profile-use" in each.options for each in crates)
+    using = sum("profile-use" in crate.options for crate in crates)
     if using:
         yield f"compiled with a profile: {using} of {len(crates)} crates"
     yield (

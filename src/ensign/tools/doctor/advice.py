@@ -119,7 +119,7 @@ def _profile_first(look: ProgramLook, offers: Offers) -> _Reason:
 
 def _unoptimized_crates(look: ProgramLook, offers: Offers) -> _Reason | None:
     del offers
-    plain = sum(each.value("opt-level") in ("0", "") for each in look.crates)
+    plain = sum(crate.value("opt-level") in ("0", "") for crate in look.crates)
     if plain:
         takes = "cargo build --release, or an opt-level in the profile of Cargo.toml"
         text = f"{plain} of {len(look.crates)} crates were compiled without it"
@@ -228,7 +228,7 @@ def _target(look: ProgramLook, offers: Offers) -> _Reason | None:
     named = targets_of(look)
     if look.identity.machine != "x86-64" or not offers.levels:
         return None
-    if look.recorded and not any(named[each] for each in _BASE_TARGETS):
+    if look.recorded and not any(named[base_target] for base_target in _BASE_TARGETS):
         return None
     level = offers.levels[0]
     unknown = "which target it was compiled for is unknown"

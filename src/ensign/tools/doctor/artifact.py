@@ -442,7 +442,7 @@ def _of_record(
         return BuildEvidence(name, Proof(binary, objects, link=LinkFacts(unknown=stand.unknown)))
     link = _linked(stand.link, path, beside, processes)
     origins = origins_of(found, path, link)
-    took = frozenset(digest for each in origins for digest in each.outputs)
+    took = frozenset(digest for origin in origins for digest in origin.outputs)
     levels = own_levels(beside.calls, beside.place)
     proof = Proof(binary, objects, link=link, origins=origins, own_levels=levels)
     return BuildEvidence(name, proof, calls=beside.calls, took=took)

@@ -86,7 +86,7 @@ class _KnownPrograms:
     programs: tuple[Program, ...]
 
     def matching(self, pattern: str) -> tuple[Program, ...]:
-        return tuple(each for each in self.programs if re.fullmatch(pattern, each.name))
+        return tuple(program for program in self.programs if re.fullmatch(pattern, program.name))
 
     def versions(self, pattern: str) -> frozenset[str]:
         """The LLVM versions in the names that match."""

@@ -112,7 +112,7 @@ def standing(record: BuildRecord, place: TreePlace, path: Path) -> Standing:
 def _maker(calls: Sequence[Call], digest: str) -> Call | None:
     """The call that wrote these bytes; of a stripped file, the link before that."""
     for _ in range(len(_CHANGING) + 1):
-        found = [call for call in calls if digest in (each.sha256 for each in call.outputs)]
+        found = [call for call in calls if digest in (output.sha256 for output in call.outputs)]
         if not found:
             return None
         call = found[-1]
@@ -138,13 +138,13 @@ def record_findings(seen: BuildEvidence, found: FoundRecord) -> Iterator[Finding
         yield seen.finding(
             RECORD_STALE, f"{stand.unknown}, so that the record says nothing of it; record it again"
         )
-    for each in seen.proof.origins:
-        if each.strays:
-            total = each.objects + len(each.strays)
-            names = some([stray.name for stray in each.strays])
+    for origin in seen.proof.origins:
+        if origin.strays:
+            total = origin.objects + len(origin.strays)
+            names = some([stray.name for stray in origin.strays])
             yield seen.finding(
                 RECORD_PARTIAL,
-                f"{len(each.strays)} of the {total} objects in it were compiled by no recorded "
+                f"{len(origin.strays)} of the {total} objects in it were compiled by no recorded "
                 f"call: {names}; a whole build, recorded, would show how",
             )
 
@@ -201,7 +201,7 @@ def read_beside(
     maps = tuple(path for name, path in files.items() if name.endswith(".map"))
     profiles = tuple(dated(path) for name, path in files.items() if name.endswith(_PROFILES))
     said = [f"linker map {path.name}" for path in maps]
-    said += [f"profile {Path(each.path).name}" for each in profiles]
+    said += [f"profile {Path(profile.path).name}" for profile in profiles]
     known = _known_calls(files)
     found = find_record(folder, record) if known is None or record else None
     if found is not None:

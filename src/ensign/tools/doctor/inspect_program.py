@@ -165,7 +165,7 @@ def of_process(
         path=process.program,
         facts=(running, *done.facts),
         findings=(
-            *(replace(each, subject=Path(process.program).name) for each in done.findings),
+            *(replace(finding, subject=Path(process.program).name) for finding in done.findings),
             *findings,
         ),
     )

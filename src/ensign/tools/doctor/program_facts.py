@@ -88,7 +88,9 @@ class ProgramLook:
         told = tuple(unit.flags for unit in self.compiled if unit.flags is not None)
         if told or self.seen.link is None or self.crates:
             return told
-        return tuple(each.words for each in own_units(self.seen) if each.words is not None)
+        return tuple(
+            own_unit.words for own_unit in own_units(self.seen) if own_unit.words is not None
+        )
 
 
 def facts_of(look: ProgramLook) -> tuple[Fact, ...]:
@@ -278,7 +280,7 @@ def _libraries(look: ProgramLook) -> Iterator[Fact]:
     text = ", ".join(shown[:_SOME]) + (
         f" and {len(shown) - _SOME} more" if len(shown) > _SOME else ""
     )
-    missing = [each.name for each in look.libraries if each.path is None]
+    missing = [library.name for library in look.libraries if library.path is None]
     if missing and not look.mapped:
         here = " here (it is for another processor)" if look.foreign else ""
         text += f"; NOT FOUND{here}: {', '.join(missing)}"
@@ -311,7 +313,7 @@ def _loaded_allocator(look: ProgramLook, libraries: Sequence[Library]) -> tuple[
         if each.identity is not None and each.identity.malloc:
             known = next((name for name in ALLOCATORS if name in each.name), "libc")
             return known, f"malloc of {each.name}"
-    missing = [each.name for each in libraries if each.identity is None]
+    missing = [library.name for library in libraries if library.identity is None]
     if missing and not look.mapped:
         return "", f"unknown: {', '.join(missing[:_SOME])} could not be looked at"
     return "", "no library that it loads defines malloc"
@@ -331,20 +333,20 @@ def levels_of(crates: Sequence[Crate]) -> Fact:
         f"{level} ({pluralize(number, 'crate')})" for level, number in levels.most_common()
     )
     more = tuple(
-        f"{each.name}: {' '.join(f'{name}={value}' for name, value in each.options.items())}"
-        for each in crates
+        f"{crate.name}: {' '.join(f'{name}={value}' for name, value in crate.options.items())}"
+        for crate in crates
     )
     return Fact("flags", f"{said}; {_STANDARD}", more)
 
 
 def optimizes_across(crates: Sequence[Crate]) -> bool:
     """True if rustc optimized across crates when it linked."""
-    return any(each.links and each.value("lto") in _ACROSS for each in crates)
+    return any(crate.links and crate.value("lto") in _ACROSS for crate in crates)
 
 
 def lto_of_crates(crates: Sequence[Crate]) -> str:
     """Options of rustc at the link."""
-    linked = [each for each in crates if each.links]
+    linked = [crate for crate in crates if crate.links]
     if optimizes_across(linked):
         kinds = sorted({each.value("lto") for each in linked if each.value("lto") in _ACROSS})
         return f"done by rustc across {pluralize(len(crates), 'crate')} ({', '.join(kinds)})"
@@ -355,9 +357,9 @@ def lto_of_crates(crates: Sequence[Crate]) -> str:
 
 def uses_profile(crates: Sequence[Crate]) -> int:
     """Number of units compiled with a profile."""
-    return sum("profile-use" in each.options for each in crates)
+    return sum("profile-use" in crate.options for crate in crates)
 
 
 def targets_of_crates(crates: Sequence[Crate]) -> Iterator[str]:
     """The processor that each was compiled for; empty for the compiler's default."""
-    return (each.value("target-cpu") for each in crates)
+    return (crate.value("target-cpu") for crate in crates)

@@ -39,7 +39,7 @@ def archives_of(files: Mapping[str, Path]) -> dict[str, frozenset[str]]:
     for name, path in files.items():
         archive = read_archive(path) if name.endswith(".a") else None
         if archive is not None:
-            found[name] = frozenset().union(*(each.defines for each in archive.members))
+            found[name] = frozenset().union(*(member.defines for member in archive.members))
     return found
 
 

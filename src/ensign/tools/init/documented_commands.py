@@ -84,7 +84,7 @@ def plain_text(text: str) -> str:
 
 def shown_commands(text: str, program: str, files: Collection[str]) -> list[Shown]:
     """The commands of a program in a text. `files` are paths of the source, which may be meant."""
-    names = {PurePosixPath(each).name: each for each in files}
+    names = {PurePosixPath(file).name: file for file in files}
     found: dict[Shown, None] = {}
     lines = plain_text(text).replace("\\\n", " ").splitlines()
     told = (line.strip() for line in lines if program in line and len(line) <= _LONGEST_LINE)

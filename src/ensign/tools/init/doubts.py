@@ -51,13 +51,14 @@ def nothing_ran(
     folder: Path, command: str, programs: Sequence[Executable], failures: Sequence[TriedCommand]
 ) -> str:
     """Why no command ended well, of those that were tried or of the one that was named."""
-    names = ", ".join(each.path for each in programs[:4])
+    names = ", ".join(program.path for program in programs[:4])
     if command:
         how = _told([failures[0]])
         return f"{folder} builds ({names}), but '{command}' {how}; name another"
     ways = Counter(each.how for each in failures).most_common(_MOST_WAYS)
     told = ", ".join(
-        f"{count} × {_told([each for each in failures if each.how == how])}" for how, count in ways
+        f"{count} × {_told([failure for failure in failures if failure.how == how])}"
+        for how, count in ways
     )
     return (
         f"{folder} builds ({names}), but none of {len(failures)} commands that were tried "
@@ -78,6 +79,6 @@ def nothing_works(folder: Path, trial: TriedCommand) -> str:
 
 def _told(failures: Sequence[TriedCommand]) -> str:
     """The common end of these, with what most of them said."""
-    said = Counter(each.said for each in failures if each.said).most_common(1)
+    said = Counter(failure.said for failure in failures if failure.said).most_common(1)
     words = f": '{visible(said[0][0])}'" if said else ""
     return f"{failures[0].how}{words}"

@@ -86,7 +86,9 @@ class Exploration:
 
     def library_folders(self) -> tuple[str, ...]:
         """Folders of shared libraries of the build, as commands see them."""
-        folders = {str(Path(self.opened.seen_as, each.path).parent) for each in self._libraries()}
+        folders = {
+            str(Path(self.opened.seen_as, library.path).parent) for library in self._libraries()
+        }
         return tuple(sorted(folders))
 
     def _libraries(self) -> tuple[Target, ...]:
@@ -129,7 +131,7 @@ class Exploration:
 
     def texts(self, files: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Texts of the project for its users, and the scripts of its tests, by their names."""
-        chosen = [each for each in files if _TEXTS.search(each) or _IN_TESTS.search(each)]
+        chosen = [file for file in files if _TEXTS.search(file) or _IN_TESTS.search(file)]
         for name in sorted(chosen, key=lambda each: each.count("/"))[:_MOST_TEXTS]:
             with suppress(HostileFileError, OSError):
                 text = read_foreign(self.source / name, _LARGEST_TEXT_BYTES)
@@ -200,9 +202,9 @@ class Exploration:
         except (HostileFileError, InputError):
             return {}
         missing = {
-            each.path: each.name if system == "cmake" else each.path.removeprefix(_IN_BUILD)
-            for each in targets
-            if each.kind == "program" and not _is_made(tree / each.path)
+            target.path: target.name if system == "cmake" else target.path.removeprefix(_IN_BUILD)
+            for target in targets
+            if target.kind == "program" and not _is_made(tree / target.path)
         }
         order = ranked([Executable(path) for path in missing], "")
         return {each.path: (missing[each.path],) for each in order[:_MOST_ON_DEMAND]}
@@ -293,7 +295,7 @@ class Exploration:
             return _Spent(0, 0.0, 0.0), False
         log.unlink(missing_ok=True)
         inside = f"{self.opened.seen_as}/"
-        built = [each for each in followed.samples if each.path.startswith(inside)]
+        built = [sample for sample in followed.samples if sample.path.startswith(inside)]
 
         def share(of: Callable[[FollowedTime], int]) -> float:
             return sum(map(of, built)) / max(1, sum(map(of, followed.samples)))

@@ -120,7 +120,7 @@ def first_study(wish: InitRequest, cache: Cache, ports: Ports, told: Callbacks) 
     """Write a study of a tree. InputError where nothing of it can be raced, with the way out."""
     path = ports.env.get("PATH", "")
     systems = recognized_systems(wish.folder, wish.system)
-    drafts = [(_draft(wish.folder, each, path), each) for each in systems]
+    drafts = [(_draft(wish.folder, system, path), system) for system in systems]
     with (
         _no_lock_without_study(wish.file),
         explored_with_programs(drafts, wish.file, Building(cache, ports, told)) as built,
@@ -240,7 +240,7 @@ def _trial(
                 return _Found(again, tuple(failures))
     more, targets = exploration.with_more_programs()
     begun_ns = ports.clock.monotonic_ns()
-    new = _wished(wish, [each for each in more.programs() if each.path in targets])
+    new = _wished(wish, [program for program in more.programs() if program.path in targets])
     if not new:
         return _Found(best, tuple(failures))
     found = chosen(_of_suite(more, new), tried, within(_TRYING_MORE_NS))
@@ -252,14 +252,14 @@ def _trial(
 def _in_order(wish: InitRequest, programs: Sequence[Executable]) -> list[Executable]:
     named = _wished(wish, programs)
     if wish.artifact and not named:
-        there = ", ".join(each.path for each in programs[:_MOST_PROGRAMS])
+        there = ", ".join(program.path for program in programs[:_MOST_PROGRAMS])
         raise InputError(f"--artifact: the build makes no '{wish.artifact}', but {there}")
     return named
 
 
 def _wished(wish: InitRequest, programs: Sequence[Executable]) -> list[Executable]:
     """Those that the user may mean, in the order in which they are tried."""
-    wanted = [each for each in programs if wish.artifact in ("", each.path, each.name)]
+    wanted = [program for program in programs if wish.artifact in ("", program.path, program.name)]
     return ranked(wanted, wish.folder.resolve().name)
 
 
@@ -306,7 +306,7 @@ def _to_read(samples: Sequence[Sample], text: str) -> list[Sample]:
     named, others = fitting(samples, text)
     kinds = " ".join(each.suffix for each in (*named, *others) if is_made_whole(each.suffix))
     for_tests = [each for each in others if is_for_tests(each.path)][:_MOST_FOR_TESTS]
-    rest = [each for each in others if each not in for_tests]
+    rest = [other for other in others if other not in for_tests]
     return [*named, *for_tests, *made_samples(f"{text} {kinds}", _MOST_MADE), *rest]
 
 

@@ -81,8 +81,8 @@ def _bytes(count: int) -> bytes:
     """Text and numbers by turns, as many bytes as said."""
     parts: list[bytes] = []
     size = 0
-    for each in _numbers():
-        part = struct.pack("<I", each) if each % 3 else f"{_Words(each):3}".encode()
+    for number in _numbers():
+        part = struct.pack("<I", number) if number % 3 else f"{_Words(number):3}".encode()
         parts.append(part)
         size += len(part)
         if size >= count:
@@ -195,7 +195,7 @@ _KINDS = (
     Format(("hex", "ihex", "intel hex"), _intel_hex),
     Format(("mps", "linear program"), _linear_program, 300),
 )
-FORMATS = {each.names[0]: each for each in _KINDS}
+FORMATS = {kind.names[0]: kind for kind in _KINDS}
 
 
 def made_samples(text: str, most: int) -> list[Sample]:

@@ -54,5 +54,5 @@ def ways_back(writer: Attempt, undoing: Sequence[str], written: Sample) -> Itera
     for undo in undoing:
         ways = [(*words[:at], undo, *words[at + 1 :]) for at in options]
         ways += [(undo, *words), (undo,), (undo, INPUT)]
-        for each in dict.fromkeys(ways):
-            yield Attempt(writer.program, each, written, writer.env, in_tmp=writer.in_tmp)
+        for way in dict.fromkeys(ways):
+            yield Attempt(writer.program, way, written, writer.env, in_tmp=writer.in_tmp)
