@@ -39,6 +39,8 @@ enum Action {
     Disassemble,
     /// Says what compile units each file on standard input has.
     Units,
+    /// Says which functions hold places of each file on standard input.
+    Locate,
     /// Says in one line what is possible here.
     Probe,
     /// Says in one line what the processor has, as it says itself.
@@ -93,6 +95,7 @@ fn main() {
         Action::Parse => answer(ensign_record::parsed),
         Action::Disassemble => answer(ensign_code::disassembled),
         Action::Units => answer(ensign_code::units_of),
+        Action::Locate => answer(ensign_code::located),
         Action::Probe => {
             println!("{}", ensign_race::probe(in_scope));
             0

@@ -5,6 +5,14 @@ pub fn units(data: &[u8]) {
     let _ = crate::units::of_bytes(data);
 }
 
+/// A program, at places of which functions are looked for.
+pub fn places(data: &[u8]) {
+    if let Ok(file) = object::File::parse(data) {
+        let places: Vec<u64> = (0..32).map(|place| place * 977).collect();
+        let _ = crate::locate::of_files(&file, None, &places);
+    }
+}
+
 /// Machine code of either size, and a question about some.
 pub fn code(data: &[u8]) {
     for bits in [32, 64] {

@@ -3,9 +3,11 @@
 mod disassemble;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+mod locate;
 mod units;
 
 pub use disassemble::disassembled;
+pub use locate::located;
 pub use units::units_of;
 
 /// Bytes that were sent as hexadecimal digits; None where they are none.

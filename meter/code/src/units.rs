@@ -56,7 +56,7 @@ pub fn units_of(question: &str) -> Result<String, String> {
     let (Question::Path(digits) | Question::Content(digits)) = &asked;
     let bytes = bytes_of(digits).ok_or("that is no string of hexadecimal digits")?;
     let read = match asked {
-        Question::Path(_) => of_file(&bytes),
+        Question::Path(_) => mapped(&bytes).and_then(|data| of_bytes(&data)),
         Question::Content(_) => of_bytes(&bytes),
     };
     let answer = read.unwrap_or_else(|why| Answer {
@@ -66,7 +66,8 @@ pub fn units_of(question: &str) -> Result<String, String> {
     serde_json::to_string(&answer).map_err(|error| error.to_string())
 }
 
-fn of_file(path: &[u8]) -> Result<Answer, String> {
+/// A file that somebody else made, whole.
+pub(crate) fn mapped(path: &[u8]) -> Result<memmap2::Mmap, String> {
     // Nobody waits at a pipe.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::open(OsStr::from_bytes(path), flags, Mode::empty())
@@ -78,8 +79,7 @@ fn of_file(path: &[u8]) -> Result<Answer, String> {
     }
     // SAFETY: plain bytes are read. Who cuts the file off meanwhile ends this process (SIGBUS),
     // which does nothing else.
-    let data = unsafe { memmap2::Mmap::map(&file) }.map_err(|error| error.to_string())?;
-    of_bytes(&data)
+    unsafe { memmap2::Mmap::map(&file) }.map_err(|error| error.to_string())
 }
 
 /// What the linker would have done with an object's sections; nothing in what was linked.
@@ -97,8 +97,8 @@ impl Relocate for &Relocations {
 }
 
 #[derive(Default)]
-struct Section<'data> {
-    data: Cow<'data, [u8]>,
+pub(crate) struct Section<'data> {
+    pub(crate) data: Cow<'data, [u8]>,
     relocations: Relocations,
 }
 
@@ -111,7 +111,14 @@ pub(crate) fn of_bytes(data: &[u8]) -> Result<Answer, String> {
     } else {
         RunTimeEndian::Big
     };
-    let sections = gimli::DwarfSections::load(|id| section(&file, id))?;
+    let sections = gimli::DwarfSections::load(|id| {
+        // The others are none of their business.
+        if OF_UNITS.contains(&id) {
+            section(&file, id)
+        } else {
+            Ok(Section::default())
+        }
+    })?;
     let dwarf = sections.borrow(|section| {
         RelocateReader::new(
             EndianSlice::new(&section.data, endian),
@@ -142,17 +149,18 @@ fn damage(error: gimli::Error) -> String {
     }
 }
 
-/// Those that first entries refer to; the others are none of their business.
-fn section<'data>(file: &File<'data>, id: SectionId) -> Result<Section<'data>, String> {
-    let wanted = [
-        SectionId::DebugInfo,
-        SectionId::DebugAbbrev,
-        SectionId::DebugStr,
-        SectionId::DebugLineStr,
-        SectionId::DebugStrOffsets,
-    ];
-    let found = file.section_by_name(id.name());
-    let Some(section) = found.filter(|_| wanted.contains(&id)) else {
+/// Those that first entries refer to.
+const OF_UNITS: [SectionId; 5] = [
+    SectionId::DebugInfo,
+    SectionId::DebugAbbrev,
+    SectionId::DebugStr,
+    SectionId::DebugLineStr,
+    SectionId::DebugStrOffsets,
+];
+
+/// A section of debug information, unpacked; empty where there is none.
+pub(crate) fn section<'data>(file: &File<'data>, id: SectionId) -> Result<Section<'data>, String> {
+    let Some(section) = file.section_by_name(id.name()) else {
         return Ok(Section::default());
     };
     let told = |error: object::Error| format!("{} of it: {error}", id.name());

@@ -10,8 +10,9 @@ use ensign_protocol::Problem;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them; the names are those of folders in `corpus`.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     ("units", ensign_code::fuzz::units),
+    ("places", ensign_code::fuzz::places),
     ("code", ensign_code::fuzz::code),
     ("replies", ensign_load::fuzz::replies),
     ("sent", ensign_load::fuzz::sent),

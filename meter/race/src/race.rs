@@ -205,6 +205,8 @@ impl Racing<'_> {
         let slice_ns = self.request.slice_ns;
         let expected = self.expected_ns(run_state.execution);
         let mut dealer = Dealer::new(&expected, slice_ns, self.random.fork());
+        // No program can know when it is looked at, nor keep time with it.
+        let mut jitter = run_state.samples_code.then(|| self.random.fork());
         let is_done = |variant: &Variant| variant.is_finished() || variant.is_out();
         while !self.variants.iter().all(is_done) {
             let Some(index) = dealer.next(
@@ -213,8 +215,10 @@ impl Racing<'_> {
             ) else {
                 return Err(Halt::internal("no variant can run"));
             };
+            let length = jitter.as_mut().map_or(1.0, |random| 0.5 + random.unit());
+            let length_ns = (slice_ns as f64 * length) as u64;
             let ran = self.variants[index].attempt(run_state, |variant, run_state| {
-                run(variant, run_state, slice_ns)
+                run(variant, run_state, length_ns)
             })?;
             if let Some(ran_ns) = ran.flatten() {
                 dealer.ran(index, ran_ns);
