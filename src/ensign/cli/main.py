@@ -44,6 +44,7 @@ _TYPER_INTERRUPTED = 130
 # Modules of `ensign.cli` by the command, and its line in --help, in this order.
 _COMMANDS = {
     "compare": ("compare", "Race two or more commands; the first is the baseline."),
+    "explain": ("explain", "Say which functions make the difference between two commands."),
     "init": ("init", "Write a first study for a source tree, by trying its programs."),
     "run": ("study", "Build, prove and race a study; go on where it stopped."),
     "plan": ("study", "Show what a study would build and race, and how long it takes."),
@@ -141,7 +142,7 @@ def run_command_line(argv: list[str]) -> int:
 
 
 def _plain(argv: list[str]) -> list[str]:
-    if argv[:1] != ["compare"]:
+    if argv[:1] not in (["compare"], ["explain"]):
         return argv
     from ensign.cli.compare import plain_options  # noqa: PLC0415  # others do without it
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -111,7 +111,7 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 def ask(
     executable: Path,
-    about: Literal["check", "parse", "disassemble", "units"],
+    about: Literal["check", "parse", "disassemble", "units", "locate"],
     questions: Sequence[Mapping[str, object]],
     answer: type[Answer],
 ) -> tuple[Answer, ...]:
@@ -213,6 +213,58 @@ def compile_units(executable: Path, source: Path | bytes) -> tuple[CompileUnit, 
         CompileUnit(texts[u.producer], texts[u.name], texts[u.folder], u.language, u.split)
         for u in answer.units
     )
+
+
+class Place(NamedTuple):
+    """What lies at a place of a file: the function that has a symbol, and where that begins.
+
+    `inlined` are the functions that the debug information has there, the innermost first, with
+    `file` and `line` of that one. What is not known is empty, or None.
+    """
+
+    function: str = ""
+    start: int | None = None
+    inlined: tuple[str, ...] = ()
+    file: str = ""
+    line: int | None = None
+
+
+class _Place(BaseModel):
+    function: int | None
+    start: int | None
+    inlined: tuple[int, ...]
+    file: int | None
+    line: int | None
+
+
+class _Places(BaseModel):
+    texts: tuple[str, ...]
+    places: tuple[_Place, ...]
+    damaged: str | None
+
+
+def located(
+    executable: Path, asked: Mapping[Path, Sequence[int]]
+) -> Mapping[Path, tuple[Place, ...]]:
+    """What lies at the offsets in each file; nothing for one that is no program. Errors as `ask`.
+
+    Its debug information may be in a file of its own, where the program names that.
+    """
+    questions = [
+        {"path": os.fsencode(path.absolute()).hex(), "places": list(offsets)}
+        for path, offsets in asked.items()
+    ]
+    answers = ask(executable, "locate", questions, _Places)
+    return {path: tuple(_places(answer)) for path, answer in zip(asked, answers, strict=True)}
+
+
+def _places(answer: _Places) -> Iterator[Place]:
+    def text(place: int | None) -> str:
+        return "" if place is None else answer.texts[place]
+
+    for each in answer.places:
+        inlined = tuple(map(text, each.inlined))
+        yield Place(text(each.function), each.start, inlined, text(each.file), each.line)
 
 
 _LINE = TypeAdapter(CommandLine)

@@ -12,6 +12,7 @@ from ensign.model.builds import BuildFacts
 from ensign.model.comparisons import NO_EFFECTS, Comparison, Direction, Factorial, Size
 from ensign.model.experiment import Precision
 from ensign.model.findings import Finding
+from ensign.model.function_costs import FunctionCosts
 from ensign.model.traced_execution import MappedFile, WhatRan
 from ensign.model.trials import Metric, Mode, Trial, VariantFailure
 
@@ -200,7 +201,8 @@ class Result:
     where they were not counted beforehand, `withheld` why nothing is compared, where that is so.
     Times are those asked for (`budget_s`, None without one), used in all (`used_s`), and of racing
     alone (`racing_s`). A winner is chosen by what is preferred (`prefer`). `trials` are raw, where
-    they are not stored elsewhere. `extra` has further pairs for people; `redo` is the command line
+    they are not stored elsewhere. `functions` says which ones the time of variants went to, where
+    that was asked for. `extra` has further pairs for people; `redo` is the command line
     that repeats it. With a `confirmation` all other rows are an exploration, of which nothing is
     claimed.
     """
@@ -254,6 +256,7 @@ class Result:
     confinement: str = ""
     trials: tuple[Trial, ...] = ()
     prefer: Literal["mean", "robust"] = "mean"
+    functions: tuple[FunctionCosts, ...] = ()
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:

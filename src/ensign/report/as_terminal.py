@@ -23,6 +23,9 @@ from ensign.report.figures import COLUMNS as LATENCY_COLUMNS
 from ensign.report.figures import HEADING as LATENCY
 from ensign.report.figures import READ as LATENCY_READ
 from ensign.report.figures import latency_tables
+from ensign.report.function_costs import COLUMNS as COLUMNS_FUNCTIONS
+from ensign.report.function_costs import HEADING as HEADING_FUNCTIONS
+from ensign.report.function_costs import brief_table, function_sections
 from ensign.report.layouts import ONE_BINARY_NOTE, WITHIN_SPREAD_NOTE
 from ensign.report.notes import (
     BY_MINIMUM,
@@ -79,6 +82,7 @@ def _brief(page: Page, result: Result) -> None:
             page.line(f"{pluralize(more, 'more variant')}: --details", "dim")
         page.blank()
         _costs(page, shown, with_twin=False, ruled=False)
+        _functions(page, shown, brief=True)
     findings = findings_of(result)
     # The verdict has the errors.
     said = [each for each in briefly_told(findings) if each.severity is not Severity.ERROR]
@@ -128,6 +132,7 @@ def _phase(page: Page, result: Result, view: ResultView, *, every_workload: bool
         _suite(page, result, view, view.suite)
         page.blank()
     _costs(page, result, with_twin=True)
+    _functions(page, result, brief=False)
     page.plot([(row.label, row.span) for row in view.suite])
     if result.aa is not None and not result.builds and result.aa.direction is Direction.UNCLEAR:
         page.line(twin_sentence(result.aa, result.margin))
@@ -363,6 +368,28 @@ def _latency(page: Page, result: Result) -> None:
     if tables:
         page.line(LATENCY_READ, "dim")
         page.blank()
+
+
+def _functions(page: Page, result: Result, *, brief: bool) -> None:
+    """Where the difference lies, if anybody asked; in brief the better table alone."""
+    for section in function_sections(result):
+        page.line(section.text)
+        tables = section.tables if not brief else section.tables[:1] if section.differs else ()
+        for found in tables:
+            shown = brief_table(found) if brief else found
+            title = f"{HEADING_FUNCTIONS}, {found.by}" if not brief else ""
+            table = _new_table(title, ruled=not brief)
+            names = distinct_short([row.name for row in shown.rows], page.width // 3)
+            _name_column(table, COLUMNS_FUNCTIONS[0])
+            for header in COLUMNS_FUNCTIONS[1:]:
+                table.add_column(header, justify="right", no_wrap=True)
+            for name, row in zip(names, shown.rows, strict=True):
+                direction = row.row.direction
+                cells = [_text(cell, direction) for cell in row.cells]
+                table.add_row(_text(name), *cells)
+            page.table(table)
+        for row in () if brief else (row for found in tables for row in found.rows if row.symbols):
+            page.line(f"{row.name}: {row.symbols}", "dim")
 
 
 def _both_fit(page: Page, view: ResultView, names: list[str]) -> bool:

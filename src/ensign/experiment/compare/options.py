@@ -179,6 +179,7 @@ class Options:
     """The command line, read. What is None was left to ensign.
 
     Programs see their own one of `roots`, "" being this machine; `shell` is empty without one.
+    Where the ends of slices find a program is `sampled`.
     """
 
     commands: Annotated[
@@ -417,6 +418,7 @@ class Options:
         ),
     ] = False
     roots: tuple[str, ...] = ()
+    sampled: bool = False
 
     @property
     def scored(self) -> bool:

@@ -232,6 +232,7 @@ class Piloting:
             meter_cpus=self.cpus.meter or None,
             ports=self.options.ports,
             apart=plan.apart,
+            code_samples=self.options.sampled,
         ).without({failure.variant for failure in failures})
 
     def drain(self, request: RaceRequest) -> tuple[Trial, ...]:

@@ -305,6 +305,10 @@ class CompareSteps:
             anew = raced.second
             second = None if anew is None else compare_evidence(self.options, anew)
             evidence = replace(evidence, explores=True, second=second)
+        if self.options.sampled:
+            from ensign.experiment.compare.functions import compared_functions  # noqa: PLC0415
+
+            evidence = replace(evidence, functions=compared_functions(raced.first))
         if self.bundle is not None:
             evidence.write_bundle(self.bundle)
         return ExperimentOutcome(evidence.result(), failed)

@@ -1,0 +1,44 @@
+"""Functions of raced commands: where their files lie, which a race may have copied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ensign.experiment.compare.result import FinishedRace
+from ensign.experiment.compare.tracing import Traces
+from ensign.experiment.traced_files import loader_name
+from ensign.experiment.tracing import in_own_scratch
+from ensign.explain.function_costs import FunctionReader, function_costs
+from ensign.model.function_costs import FunctionCosts
+from ensign.model.trials import TWIN, SampledFile
+
+
+def compared_functions(raced: FinishedRace) -> tuple[FunctionCosts, ...]:
+    """CPU time by function of each command beside the baseline, on each workload."""
+    names = {command.variant: command.name for command in raced.commands}
+    baseline = raced.commands[0].variant
+    files = _TracedFiles(raced.planned.traces, baseline)
+    reader = FunctionReader(files.place, _label)
+    found = function_costs(raced.outcome.trials, baseline, reader, raced.experiment.level)
+    return tuple(replace(each, variant=names.get(each.variant, each.variant)) for each in found)
+
+
+@dataclass(frozen=True, slots=True)
+class _TracedFiles:
+    traces: Traces
+    baseline: str
+
+    def place(self, variant: str, file: SampledFile) -> Path | None:
+        """Where the file lies outside the race; None where that is not known."""
+        path = Path(file.path)
+        if not (file.deleted or file.other_root or in_own_scratch(file.path)):
+            return path
+        trace = self.traces.of(self.baseline if variant == TWIN else variant)
+        named = [Path(each.path) for each in trace.mapped if Path(each.path).name == path.name]
+        return named[0] if len(named) == 1 else None
+
+
+def _label(path: Path) -> str:
+    """Name by which a loader asks for a library; empty for a program."""
+    return loader_name(str(path)) if ".so" in path.name else ""

@@ -1,0 +1,1 @@
+"""Where, what and why two variants differ."""

@@ -1,0 +1,296 @@
+"""Reads where raced programs stood: CPU time by function, of each variant beside the baseline."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from ensign.explain.function_names import ALLOCATION, interface_of, source_name
+from ensign.meter.client import find_meter
+from ensign.meter.questions import Place, located
+from ensign.model.function_costs import FunctionCost, FunctionCosts
+from ensign.model.trials import TWIN, CodeSamples, SampledFile, Trial, VariantTotals
+from ensign.proof.loader import ALLOCATORS
+from ensign.stats.function_costs import CostDifference, SampledExecution, cost_differences
+
+KERNEL = "(system calls and page faults)"
+NO_FILE = "(code in no file)"
+NO_NAME = "(functions without a name)"
+_FEWEST_SAMPLES = 30
+_SOURCE_SHARE = 0.5  # of the samples in the programs themselves, for rows by source to say enough
+NO_SLICES = "whole executions have no slices, at whose ends programs are looked at"
+UNTOLD = "the kernel does not tell where stopped programs stand"
+OpenFile = Callable[[str, SampledFile], Path | None]
+
+
+class Function(NamedTuple):
+    """A function under the name that all builds of it share; `file` is empty for the program."""
+
+    file: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A place's function, as a symbol and as it is written, with what the symbol is."""
+
+    by_symbol: Function
+    by_source: Function | None
+    symbol: str
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionReader:
+    """Finds functions at the places of samples; `open_file` says where a variant's file lies now.
+
+    A file that is gone, or another one by now, has none: its samples are without a name.
+    """
+
+    open_file: OpenFile
+    label: Callable[[Path], str]
+
+    def read(self, trials: Sequence[Trial]) -> Mapping[tuple[str, str, int], _Found]:
+        """By variant, path and offset. InternalError where the meter does not answer."""
+        asked: defaultdict[Path, set[int]] = defaultdict(set)
+        places: dict[tuple[str, str, int], tuple[Path, int]] = {}
+        for trial in trials:
+            for totals in trial.variants:
+                for file in _samples(totals).files:
+                    path = self.open_file(totals.variant, file)
+                    if path is None:
+                        continue
+                    for offset, _ in file.places:
+                        asked[path].add(offset)
+                        places[totals.variant, file.path, offset] = path, offset
+        known: dict[tuple[Path, int], _Found] = {}
+        ordered = {path: tuple(sorted(offsets)) for path, offsets in asked.items()}
+        answers = located(find_meter(), ordered) if ordered else {}
+        for path, offsets in ordered.items():
+            label = self.label(path)
+            for offset, place in zip(offsets, answers.get(path, ()), strict=False):
+                known[path, offset] = _found(place, label)
+        return {key: known[place] for key, place in places.items() if place in known}
+
+
+def _found(place: Place, label: str) -> _Found:
+    symbol = place.function
+    if symbol:
+        name = interface_of(source_name(symbol), label, ALLOCATORS)
+    elif label and place.start is not None:
+        name = f"{label}+{place.start:#x}"  # of a library, which both sides may share
+    else:
+        name = NO_NAME
+    by_symbol = Function("" if name == ALLOCATION else label, name)
+    inner = source_name(place.inlined[0]) if place.inlined else ""
+    by_source = Function(label, interface_of(inner, label, ALLOCATORS)) if inner else None
+    return _Found(by_symbol, by_source, symbol or name)
+
+
+def _samples(totals: VariantTotals) -> CodeSamples:
+    return totals.code_samples or CodeSamples()
+
+
+def function_costs(
+    trials: Sequence[Trial], baseline: str, reader: FunctionReader, level: float
+) -> tuple[FunctionCosts, ...]:
+    """One for each variant and workload, in the order of the trials; the twin is the baseline."""
+    found = reader.read(trials)
+    by_workload: defaultdict[str, list[Trial]] = defaultdict(list)
+    for trial in trials:
+        by_workload[trial.workload].append(trial)
+    names = dict.fromkeys(totals.variant for trial in trials for totals in trial.variants)
+    return tuple(
+        _Pair(own, baseline, name, found, level).costs(workload)
+        for workload, own in by_workload.items()
+        for name in names
+        if name not in (baseline, TWIN)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    trials: Sequence[Trial]
+    baseline: str
+    variant: str
+    found: Mapping[tuple[str, str, int], _Found]
+    level: float
+
+    def costs(self, workload: str) -> FunctionCosts:
+        both = [
+            trial
+            for trial in self.trials
+            if {self.baseline, self.variant} <= {totals.variant for totals in trial.variants}
+        ]
+        copies = ((self.baseline, TWIN), (self.variant,))
+        sides = [[_of(trial, names) for trial in both] for names in copies]
+        counts = [Counter[Function]() for _ in sides]
+        for side, count in zip(sides, counts, strict=True):
+            for each in side:
+                count.update(self._by_symbol(each))
+        taken = (counts[0].total(), counts[1].total())
+        named = FunctionCosts(self.variant, workload, self.level, taken)
+        why = _why_unknown(both, taken)
+        rows = None if why else self._rows(sides, self._by_symbol)
+        if rows is None:
+            return _unknown(named, why or "too few executions were raced")
+        by_source = self._rows(sides, self._by_source) if self._has_lines(sides) else None
+        return FunctionCosts(
+            self.variant,
+            workload,
+            self.level,
+            taken,
+            rows[0],
+            rows[1],
+            () if by_source is None else by_source[1],
+        )
+
+    def _rows(
+        self,
+        sides: Sequence[Sequence[_Execution]],
+        counted: Callable[[_Execution], Counter[Function]],
+    ) -> tuple[FunctionCost, tuple[FunctionCost, ...]] | None:
+        raw = [[counted(each) for each in side] for side in sides]
+        moved = _moved(*(frozenset(key for each in side for key in each) for side in raw))
+        executions = [
+            [
+                SampledExecution(each.user_ns, each.system_ns, _renamed(count, moved))
+                for each, count in zip(side, counts, strict=True)
+            ]
+            for side, counts in zip(sides, raw, strict=True)
+        ]
+        found = cost_differences(executions[0], executions[1], self.level)
+        if found is None:
+            return None
+        symbols = self._symbols(sides, moved)
+        rows = [_row(key, each, symbols) for key, each in found.functions.items()]
+        rows.append(_row(Function("", KERNEL), found.kernel, {}))
+        ordered = sorted(rows, key=lambda row: (-abs(row.difference), row.file, row.name))
+        return _row(Function("", ""), found.total, {}), tuple(ordered)
+
+    def _by_symbol(self, execution: _Execution) -> Counter[Function]:
+        return self._counted(execution, lambda found: found.by_symbol)
+
+    def _by_source(self, execution: _Execution) -> Counter[Function]:
+        return self._counted(execution, lambda found: found.by_source or found.by_symbol)
+
+    def _seen(self, execution: _Execution) -> Iterator[tuple[_Found | None, int]]:
+        """Places of an execution in files, each with how often it was sampled."""
+        for variant, samples in execution.samples:
+            for file in samples.files:
+                for offset, count in file.places:
+                    yield self.found.get((variant, file.path, offset)), count
+
+    def _counted(
+        self, execution: _Execution, chosen: Callable[[_Found], Function]
+    ) -> Counter[Function]:
+        elsewhere = sum(samples.elsewhere for _, samples in execution.samples)
+        counts = Counter({Function("", NO_FILE): elsewhere})
+        for found, count in self._seen(execution):
+            counts[Function("", NO_NAME) if found is None else chosen(found)] += count
+        return +counts
+
+    def _has_lines(self, sides: Iterable[Iterable[_Execution]]) -> bool:
+        """True if both sides tell what was inlined, for most of what is their own."""
+        for side in sides:
+            seen = [each for execution in side for each in self._seen(execution)]
+            own = [(found, count) for found, count in seen if found and not found.by_symbol.file]
+            told = sum(count for found, count in own if found.by_source)
+            if told <= _SOURCE_SHARE * sum(count for _, count in own):
+                return False
+        return True
+
+    def _symbols(
+        self, sides: Sequence[Sequence[_Execution]], moved: Mapping[Function, Function]
+    ) -> Mapping[Function, tuple[str, str]]:
+        """What each side calls a function, by most of its samples."""
+        seen: list[defaultdict[Function, Counter[str]]] = []
+        for side in sides:
+            names: defaultdict[Function, Counter[str]] = defaultdict(Counter)
+            for found, count in (each for execution in side for each in self._seen(execution)):
+                if found is not None:
+                    names[moved.get(found.by_symbol, found.by_symbol)][found.symbol] += count
+            seen.append(names)
+        keys = {*seen[0], *seen[1]}
+        return {key: (_most(seen[0].get(key)), _most(seen[1].get(key))) for key in keys}
+
+
+def _most(names: Counter[str] | None) -> str:
+    return names.most_common(1)[0][0] if names else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Execution:
+    """Mean times (ns per operation) of the copies of a side in a trial, and their samples."""
+
+    user_ns: float
+    system_ns: float
+    samples: tuple[tuple[str, CodeSamples], ...]
+
+
+def _of(trial: Trial, names: Sequence[str]) -> _Execution:
+    copies = [totals for totals in trial.variants if totals.variant in names]
+    return _Execution(
+        sum(each.user_ns / each.operations for each in copies) / len(copies),
+        sum(each.system_ns / each.operations for each in copies) / len(copies),
+        tuple((each.variant, _samples(each)) for each in copies),
+    )
+
+
+def _moved(before: frozenset[Function], after: frozenset[Function]) -> dict[Function, Function]:
+    """Functions that each side has in another file, such as one that is linked statically."""
+    own, others = before - after, after - before
+    by_name: defaultdict[str, list[list[Function]]] = defaultdict(lambda: [[], []])
+    for side, keys in enumerate((own, others)):
+        for key in keys:
+            by_name[key.name][side].append(key)
+    return {
+        theirs[0]: ours[0]
+        for name, (ours, theirs) in by_name.items()
+        if len(ours) == len(theirs) == 1 and not name.startswith("(")
+    }
+
+
+def _renamed(counts: Counter[Function], moved: Mapping[Function, Function]) -> Counter[Function]:
+    renamed: Counter[Function] = Counter()
+    for key, count in counts.items():
+        renamed[moved.get(key, key)] += count
+    return renamed
+
+
+def _row(
+    key: Function, found: CostDifference, symbols: Mapping[Function, tuple[str, str]]
+) -> FunctionCost:
+    called = symbols.get(key, ("", ""))
+    return FunctionCost(
+        key.name,
+        key.file,
+        found.before_ns,
+        found.after_ns,
+        found.share,
+        found.low,
+        found.high,
+        ("", "") if set(called) <= {key.name, ""} else called,
+    )
+
+
+def _why_unknown(trials: Sequence[Trial], taken: tuple[int, int]) -> str:
+    every = [_samples(totals) for trial in trials for totals in trial.variants]
+    if not any(trial.slices for trial in trials):
+        return NO_SLICES
+    if any(each.unknown for each in every) and not any(
+        each.files or each.elsewhere or each.in_calls for each in every
+    ):
+        return UNTOLD
+    if min(taken) < _FEWEST_SAMPLES:
+        return (
+            f"{taken[0]} and {taken[1]} samples were taken in code, and {_FEWEST_SAMPLES} are "
+            "needed: a longer --budget, or --slice 1ms, takes more"
+        )
+    return ""
+
+
+def _unknown(costs: FunctionCosts, why: str) -> FunctionCosts:
+    return FunctionCosts(costs.variant, costs.workload, costs.level, costs.samples, unknown=why)

@@ -1,0 +1,131 @@
+"""Where a difference lies, in words and rows: CPU time by function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+from ensign.model.comparisons import Direction
+from ensign.model.function_costs import FunctionCost, FunctionCosts
+from ensign.model.results import Result
+from ensign.model.units import pluralize
+from ensign.report import figures
+from ensign.report.view import Row
+from ensign.report.words import Span, clean, percent, plain_share, signed
+
+HEADING = "Where the difference lies"
+COLUMNS = ("function", "before", "after", "adds", "interval")
+BY_SYMBOL, BY_SOURCE = "as linked", "as written, inlined or not"
+READ = (
+    "Each row adds so much of the baseline's whole CPU time; all rows add up to the difference. "
+    "What each function is charged with is its share of the places where the program stood when "
+    "it was stopped."
+)
+_MOST, _MOST_BRIEF = 40, 8
+_NOTEWORTHY = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRow:
+    """A function, or all others together, in words; `row` is for charts."""
+
+    name: str
+    symbols: str
+    cells: tuple[str, ...]
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTable:
+    """Functions of a variant on a workload, one way to tell them apart (`by`)."""
+
+    by: str
+    rows: tuple[FunctionRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSection:
+    """What there is to say of one variant and workload: a sentence, and tables.
+
+    The first one is the better; `differs`: the whole differs, so that rows explain something.
+    """
+
+    text: str
+    differs: bool
+    tables: tuple[FunctionTable, ...]
+
+
+def function_sections(result: Result) -> tuple[FunctionSection, ...]:
+    """One for each variant and workload that was looked into."""
+    return tuple(_section(each, result) for each in result.functions)
+
+
+def brief_table(table: FunctionTable) -> FunctionTable:
+    """The rows that matter most, and the others as one."""
+    return FunctionTable(table.by, table.rows[:_MOST_BRIEF])
+
+
+def _section(costs: FunctionCosts, result: Result) -> FunctionSection:
+    about = f"{clean(costs.workload)}: " if len(result.workload_names) > 1 else ""
+    variant, baseline = clean(costs.variant), clean(result.baseline)
+    total = costs.total
+    if total is None:
+        text = f"which functions {variant} differs in is not known: {clean(costs.unknown)}"
+        return FunctionSection(f"{about}{text}.", differs=False, tables=())
+    ways = [(BY_SOURCE, costs.by_source), (BY_SYMBOL, costs.by_symbol)]
+    tables = tuple(FunctionTable(by, tuple(_rows(rows))) for by, rows in ways if rows)
+    interval = f"{_interval(total)}, {plain_share(costs.level)}"
+    if not total.excludes_zero:
+        text = f"no difference in CPU time is shown between {variant} and {baseline} ({interval})"
+        return FunctionSection(f"{about}{text}.", differs=False, tables=tables)
+    more = "more" if total.difference > 0 else "less"
+    amount = figures.cost(abs(total.after_ns - total.before_ns))
+    taken = f"{costs.samples[0]:,} and {costs.samples[1]:,} samples"
+    text = f"{variant} uses {amount} {more} CPU time than {baseline} ({interval}; {taken})"
+    return FunctionSection(f"{about}{text}:", differs=True, tables=tables)
+
+
+def _rows(rows: Sequence[FunctionCost]) -> Iterator[FunctionRow]:
+    """Those that differ, or might by much; what is left is one row."""
+    told = [each for each in rows if each.excludes_zero or abs(each.difference) >= _NOTEWORTHY]
+    told = sorted(told[:_MOST], key=attrgetter("excludes_zero"), reverse=True)
+    rest = [each for each in rows if each not in told]
+    yield from map(_row, told)
+    if rest:
+        parts = (
+            figures.cost(sum(each.before_ns for each in rest)),
+            figures.cost(sum(each.after_ns for each in rest)),
+            percent(sum(each.difference for each in rest)),
+            "",
+        )
+        name = pluralize(len(rest), "other")
+        yield FunctionRow(name, "", parts, _chart_row(name, Span(0.0, 0.0, 0.0), ""))
+
+
+def _row(cost: FunctionCost) -> FunctionRow:
+    name = f"{clean(cost.name)} [{clean(cost.file)}]" if cost.file else clean(cost.name)
+    before, after = (clean(symbol) or "nothing" for symbol in cost.symbols)
+    symbols = "" if not any(cost.symbols) else f"{before} → {after}"
+    span = Span(cost.low, cost.high, cost.difference)
+    interval = _interval(cost)
+    times = (cost.before_ns, cost.after_ns)
+    cells = (
+        *(figures.cost(ns) if ns > 0 else "0" for ns in times),
+        percent(cost.difference, span.digits),
+        interval,
+    )
+    return FunctionRow(
+        name, symbols if before != after else "", cells, _chart_row(name, span, interval)
+    )
+
+
+def _interval(cost: FunctionCost) -> str:
+    digits = Span(cost.low, cost.high, cost.difference).digits
+    return f"{signed(cost.low, digits)} to {percent(cost.high, digits)}"
+
+
+def _chart_row(name: str, span: Span, interval: str) -> Row:
+    slower, faster = span.low > 0, span.high < 0
+    direction = Direction.SLOWER if slower else Direction.FASTER if faster else Direction.UNCLEAR
+    return Row(name, name, span, interval, "", "", "", direction, 0)
