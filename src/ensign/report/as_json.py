@@ -108,6 +108,7 @@ def _rows_of(result: Result) -> dict[str, Json]:
         "failed": [_failed(failure, result) for failure in result.failures],
         "builds": [_build(build) for build in result.builds],
         **_said(result, "ran"),
+        **_said(result, "functions"),
         "findings": [_finding(finding) for finding in result.findings],
     }
 
