@@ -16,6 +16,7 @@ import math
 import statistics
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from tools import ENSIGN
 
@@ -49,7 +50,7 @@ def build(folder: Path, more: int) -> dict[str, Path]:
     return paths
 
 
-def raced(verb: str, paths: dict[str, Path], budget: str, seed: int, slices: str) -> dict:
+def raced(verb: str, paths: dict[str, Path], budget: str, seed: int, slices: str) -> Any:
     """The result of one race, as JSON."""
     commands = [f"{path} 400" for path in paths.values()]
     out = paths["before"].with_name(f"{verb}.json")
@@ -77,7 +78,8 @@ def main() -> None:
     paths, true = build(asked.folder, asked.more), truth(asked.more)
     held = dict.fromkeys(true, 0)
     errors: dict[str, list[float]] = {name: [] for name in true}
-    samples, ratios = [], {"explain": [], "compare": []}
+    samples: list[int] = []
+    ratios: dict[str, list[float]] = {"explain": [], "compare": []}
     for seed in range(asked.races):
         for verb, found in ratios.items():
             result = raced(verb, paths, asked.budget, seed, asked.slice)

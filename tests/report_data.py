@@ -10,6 +10,7 @@ from dataclasses import replace
 from ensign.model.builds import BuildError, BuildFacts, BuildStatus
 from ensign.model.comparisons import Comparison, Direction, OtherMetric, Size, TimeShares
 from ensign.model.findings import Finding, Severity
+from ensign.model.function_costs import FunctionCost, FunctionCosts
 from ensign.model.results import (
     Confirmation,
     LatencyComparison,
@@ -425,6 +426,34 @@ def trial() -> Trial:
         "", 0, 1, Mode.INTERLEAVED, "cgroup", 5_000_000, 1_763_700_000.0, 2_700_000_000,
         0.981, totals, slices,
     )  # fmt: skip
+
+
+def explained() -> Result:
+    """A comparison whose functions were looked into, one of them with a hostile name."""
+    rows = (
+        FunctionCost("compress_block", "", 60e6, 71e6, 0.11, 0.092, 0.128),
+        FunctionCost(
+            "memmove",
+            "libc.so.6",
+            12e6,
+            14e6,
+            0.02,
+            0.015,
+            0.025,
+            ("__memmove_sse2_unaligned", "__memmove_avx_unaligned_erms"),
+        ),
+        FunctionCost(HOSTILE, "", 1.5e6, 0.0, -0.015, -0.017, -0.013),
+        FunctionCost("(system calls and page faults)", "", 6e6, 6.4e6, 0.004, -0.002, 0.010),
+        FunctionCost("emit", "", 20.5e6, 20.5e6, 0.0, -0.001, 0.001),
+    )
+    total = FunctionCost("", "", 100e6, 111.9e6, 0.119, 0.105, 0.133)
+    known = FunctionCosts("gzip -5", "", 0.95, (9000, 4400), total, rows, rows[:1])
+    base = compared()
+    same = replace(
+        known, variant=base.comparisons[0].variant, by_source=(), total=replace(total, low=-0.001)
+    )
+    unknown = FunctionCosts(HOSTILE, "", 0.95, (3, 2), unknown="3 and 2 samples were taken")
+    return replace(base, functions=(known, same, unknown))
 
 
 def relinks_of(names: Sequence[str], twin_sd: float = 0.02) -> LayoutFacts:

@@ -72,7 +72,7 @@ def wait_for(
 
 
 def _in_detail(argv: Sequence[str]) -> list[str]:
-    told = argv[:1] and argv[0] in ("compare", "run", "report")
+    told = argv[:1] and argv[0] in ("compare", "explain", "run", "report")
     return [argv[0], "--details", *argv[1:]] if told else list(argv)
 
 

@@ -74,6 +74,7 @@ OUTPUTS = {
     "full": as_json.render(_full_study()),
     "empty": as_json.render(data.empty_study()),
     "full comparison": as_json.render(_full_comparison()),
+    "explained": as_json.render(data.explained()),
     "several": as_json.render(data.compared_several()),
     "no twin": as_json.render(data.compared(suite=data.compared().suite[:1], twin="")),
 }

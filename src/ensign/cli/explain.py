@@ -1,9 +1,10 @@
-"""`ensign explain`: race two commands, and say which functions make the difference."""
+"""`ensign explain`: which functions make the difference between two commands or variants."""
 
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
+from dataclasses import fields, replace
+from pathlib import Path
 
 import typer
 
@@ -19,6 +20,11 @@ from ensign.cli.options import (
 from ensign.experiment.compare.options import DEFAULT_BUDGET_NS, Options
 from ensign.model.errors import InputError
 from ensign.model.trials import Mode
+from ensign.model.units import duration_option
+
+_SAMPLED_SLICE_NS = 1_000_000
+_OF_STUDIES = ("commands", "workloads", "budget_ns", "share_machine")
+_STUDY_WORDS = 3
 
 
 @expanded(options=compare_options(), outputs=output_options())
@@ -30,13 +36,38 @@ def explain(
     details: Details = False,
     fail_on: FailOnOption = None,
 ) -> None:
-    """Race commands as 'compare' does, and say which functions the difference lies in.
+    """Say which functions the difference between two commands lies in, or STUDY A B of variants.
 
-    Where each program stands is looked at whenever it is stopped: that costs nothing, and needs
-    neither perf nor privileges. The whole budget is used, since more samples tell more.
+    They race as by 'compare', or as by 'run'. Where each program stands is looked at whenever it is
+    stopped: that costs nothing, and needs neither perf nor privileges. The whole budget is used,
+    since more samples tell more.
 
     Exit status: as of 'compare'; no difference is 0, too.
     """
+    failing = FailOn(tuple(fail_on or ()))
+    given = {
+        name
+        for name in context.params
+        if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
+    }
+    if options.commands and options.commands[0].endswith(".toml"):
+        status = _of_study(options, outputs, failing, given, details=details)
+    else:
+        redo = shlex.join(["ensign", *(context.obj or ())])
+        status = _of_commands(options, outputs, failing, given, redo=redo, details=details)
+    if status:
+        raise typer.Exit(status)
+
+
+def _of_commands(
+    options: Options,
+    outputs: Outputs,
+    failing: FailOn,
+    given: set[str],
+    *,
+    redo: str,
+    details: bool,
+) -> int:
     from ensign.cli.compare_run import run_compare  # noqa: PLC0415  # numpy loads with it
 
     if options.revisions is not None or options.confirm:
@@ -45,11 +76,36 @@ def explain(
         raise InputError("explain looks at programs between slices: leave out --mode alternating")
     if options.serves:
         raise InputError(
-            "explain looks at programs between slices, where servers wait: it cannot tell yet"
+            "explain looks at programs between slices, where servers wait: it cannot tell of them"
         )
     budget_ns = options.budget_ns or (None if options.least_runs else DEFAULT_BUDGET_NS)
-    asked = replace(options, sampled=True, budget_ns=budget_ns)
-    redo = shlex.join(["ensign", *(context.obj or ())])
-    status = run_compare(asked, outputs, FailOn(tuple(fail_on or ())), redo=redo, details=details)
-    if status:
-        raise typer.Exit(status)
+    slice_ns = options.slice_ns if "slice_ns" in given else _SAMPLED_SLICE_NS
+    asked = replace(options, sampled=True, budget_ns=budget_ns, slice_ns=slice_ns)
+    return run_compare(asked, outputs, failing, redo=redo, details=details)
+
+
+def _of_study(
+    options: Options, outputs: Outputs, failing: FailOn, given: set[str], *, details: bool
+) -> int:
+    from ensign.cli import study_run  # noqa: PLC0415  # numpy loads with it
+
+    path, *variants = options.commands
+    if len(options.commands) != _STUDY_WORDS:
+        raise InputError(f"of a study two variants are explained: ensign explain {path} A B")
+    others = sorted({field.name for field in fields(Options)} & given - {*_OF_STUDIES})
+    if others:
+        named = "--" + others[0].removesuffix("_ns").replace("_", "-")
+        raise InputError(
+            f"{named} is for commands; of a study's variants there are --workload and --budget"
+        )
+    budget_ns = options.budget_ns or DEFAULT_BUDGET_NS * max(1, len(options.workloads))
+    return study_run.explain(
+        Path(path),
+        (variants[0], variants[1]),
+        options.workloads,
+        duration_option(budget_ns),
+        outputs,
+        failing,
+        details=details,
+        share_machine=options.share_machine,
+    )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from ensign.experiment.study.forecast import expectation
 from ensign.experiment.study.phase import ProgressCallbacks, StudyContext
 from ensign.experiment.study.prepare import open_cache, open_study
 from ensign.experiment.study.run import StudySteps, folder_of
-from ensign.experiment.study_file import LimitOptions
+from ensign.experiment.study_file import LimitOptions, StudyFile
 from ensign.host.files import check_writable, write_atomically
 from ensign.model.errors import InputError
 from ensign.model.results import Result
@@ -58,11 +60,58 @@ def run(  # noqa: PLR0913  # what the command line says
     ports = Ports(race_lock=machine_lock(share=share_machine))
     file = open_study(path, ports).with_workloads(workloads).with_limits(limits)
     file = file if confined else file.unconfined()
+    return _race(
+        file,
+        ports,
+        outputs,
+        fail_on,
+        details=details,
+        update_lock=update_lock,
+        install_dependencies=install_dependencies,
+    )
+
+
+def explain(  # noqa: PLR0913  # what the command line says
+    path: Path,
+    pair: tuple[str, str],
+    workloads: Sequence[str],
+    budget: str,
+    outputs: Outputs,
+    fail_on: FailOn,
+    *,
+    details: bool,
+    share_machine: bool,
+) -> int:
+    """See `ensign.cli.explain.explain`. Returns the exit status; errors pass."""
+    outputs.check()
+    ports = Ports(race_lock=machine_lock(share=share_machine))
+    file = open_study(path, ports).with_workloads(workloads).with_pair(*pair, budget)
+    chosen = [word for name in workloads for word in ("--workload", name)]
+    redo = ["ensign", "explain", path.name, *pair, *chosen, "--budget", budget]
+    told = partial(_with_redo, shlex.join(redo))
+    return _race(file, ports, outputs, fail_on, details=details, told=told)
+
+
+def _with_redo(redo: str, result: Result) -> Result:
+    return replace(result, extra={**result.extra, "redo": redo})
+
+
+def _race(  # noqa: PLR0913  # what the command line says
+    file: StudyFile,
+    ports: Ports,
+    outputs: Outputs,
+    fail_on: FailOn,
+    *,
+    details: bool,
+    update_lock: bool = False,
+    install_dependencies: bool = False,
+    told: Callable[[Result], Result] | None = None,
+) -> int:
     folder = folder_of(file)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
         write(sys.stderr, as_plan.before_run(expectation(file, cache, ports)) + "\n")
         context = StudyContext(cache, confined_ports(file, ports), folder, study_progress(line))
-        steps = StudySteps(file, context, update_lock, install_dependencies)
+        steps = StudySteps(file, context, update_lock, install_dependencies, told=told)
 
         def keep(result: Result) -> str:
             line.clear()

@@ -265,6 +265,7 @@ def result_of_record(experiment: Experiment, record: Record) -> Result:
         used_s=record.used_s,
         seed=experiment.seed,
         confinement=record.confinement,
+        functions=record.functions,
     )
 
 

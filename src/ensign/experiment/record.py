@@ -13,6 +13,7 @@ from ensign.experiment.exclusions import failing_runs
 from ensign.model.builds import BuildFacts
 from ensign.model.experiment import Precision
 from ensign.model.findings import Finding
+from ensign.model.function_costs import FunctionCosts
 from ensign.model.quoting import quoted
 from ensign.model.results import MachineFacts, Result, Spread, Stopped, VariantFacts
 from ensign.model.traced_execution import MappedFile, WhatRan
@@ -96,6 +97,7 @@ class Record:
     before the race, `seen` what each ran in a traced execution, `measured` what is known where
     nothing was raced. `doubt` says why nothing is claimed whatever the numbers are, `withheld` why
     nothing is compared, `stopped` why there are no more rounds; `used_s` is the time of all.
+    `functions` is where the time of variants went, where the race was sampled.
     """
 
     key: str
@@ -129,6 +131,7 @@ class Record:
     withheld: str = ""
     stopped: Stopped | None = None
     used_s: float | None = None
+    functions: tuple[FunctionCosts, ...] = ()
     confinement: str = ""
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +29,8 @@ from ensign.workloads.inputs import split_inputs
 from ensign.workloads.rules import workload_problems
 
 KeyPath = tuple[str | int, ...]
+# More looks in the same time, at no less precision.
+SAMPLED_SLICE = "1ms"
 
 _PUNCTUATION = frozenset(("[", "]", "[[", "]]", ",", "{", "}", "=", ".", "comment"))
 
@@ -189,6 +192,35 @@ class StudyFile:
             }
         )
         return replace(self, study=chosen, own=self.own or study)
+
+    def with_pair(self, baseline: str, variant: str, budget: str) -> StudyFile:
+        """The study of two of its variants, sampled, in slices that are short. InputError."""
+        by_name = {each.name: each for each in self.variants}
+        for name in (baseline, variant):
+            if name not in by_name:
+                near = suggestion(name, list(by_name))
+                raise InputError(f"{self.path} has no variant called '{name}'{near}")
+        if baseline == variant:
+            raise InputError(f"'{baseline}' is both variants: name two")
+        study = self.study
+        race: dict[str, object] = {
+            "samples": True,
+            "confirm": None,
+            "slice_check": [],
+            "budget": budget,
+        }
+        if "slice" not in study.race.model_fields_set:
+            race["slice"] = SAMPLED_SLICE
+        own = hashlib.sha256(f"{baseline}\n{variant}".encode()).hexdigest()[:8]
+        changed = study.model_copy(
+            update={
+                "name": f"{study.name}-explain-{own}",
+                "title": f"{variant} against {baseline}",
+                "race": study.race.model_copy(update=race),
+            }
+        )
+        variants = (by_name[baseline], by_name[variant])
+        return replace(self, study=changed, variants=variants, own=self.own or study)
 
     def with_metric(self, metric: str) -> StudyFile:
         """The study by the metric that it was raced for; "" leaves what it says."""

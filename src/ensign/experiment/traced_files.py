@@ -184,12 +184,6 @@ def _instead(path: str, looked: ExpectedFiles) -> str:
     return f"and {same[0]} when it was looked at" if same else ""
 
 
-def loader_name(path: str) -> str:
-    """Name by which a loader asks for a file: its soname, else its own name."""
-    dynamic = read_dynamic(Path(path))
-    return (dynamic.soname if dynamic is not None else "") or Path(path).name
-
-
 def _names(path: str) -> frozenset[str]:
     """Names by which a loader may have asked for a file: its own, and its soname."""
     dynamic = read_dynamic(Path(path))

@@ -12,18 +12,21 @@ from ensign.explain.function_names import ALLOCATION, interface_of, source_name
 from ensign.meter.client import find_meter
 from ensign.meter.questions import Place, located
 from ensign.model.function_costs import FunctionCost, FunctionCosts
-from ensign.model.trials import TWIN, CodeSamples, SampledFile, Trial, VariantTotals
+from ensign.model.trials import TWIN, CodeSamples, Mode, SampledFile, Trial, VariantTotals
+from ensign.proof.loaded_bytes import loader_name
 from ensign.proof.loader import ALLOCATORS
 from ensign.stats.function_costs import CostDifference, SampledExecution, cost_differences
 
 KERNEL = "(system calls and page faults)"
 NO_FILE = "(code in no file)"
 NO_NAME = "(functions without a name)"
+FEW_SAMPLES = "(functions with few samples)"
 _FEWEST_SAMPLES = 30
+_FEWEST_OF_ONE = 30  # an interval of fewer would say too much
 _SOURCE_SHARE = 0.5  # of the samples in the programs themselves, for rows by source to say enough
 NO_SLICES = "whole executions have no slices, at whose ends programs are looked at"
 UNTOLD = "the kernel does not tell where stopped programs stand"
-OpenFile = Callable[[str, SampledFile], Path | None]
+OpenFile = Callable[[Trial, str, SampledFile], Path | None]
 
 
 class Function(NamedTuple):
@@ -50,29 +53,25 @@ class FunctionReader:
     """
 
     open_file: OpenFile
-    label: Callable[[Path], str]
 
-    def read(self, trials: Sequence[Trial]) -> Mapping[tuple[str, str, int], _Found]:
-        """By variant, path and offset. InternalError where the meter does not answer."""
+    def read(self, trials: Sequence[Trial]) -> Mapping[tuple[Path, int], _Found]:
+        """By path and offset. InternalError where the meter does not answer."""
         asked: defaultdict[Path, set[int]] = defaultdict(set)
-        places: dict[tuple[str, str, int], tuple[Path, int]] = {}
         for trial in trials:
             for totals in trial.variants:
                 for file in _samples(totals).files:
-                    path = self.open_file(totals.variant, file)
-                    if path is None:
-                        continue
-                    for offset, _ in file.places:
-                        asked[path].add(offset)
-                        places[totals.variant, file.path, offset] = path, offset
-        known: dict[tuple[Path, int], _Found] = {}
+                    path = self.open_file(trial, totals.variant, file)
+                    if path is not None:
+                        asked[path].update(offset for offset, _ in file.places)
         ordered = {path: tuple(sorted(offsets)) for path, offsets in asked.items()}
         answers = located(find_meter(), ordered) if ordered else {}
-        for path, offsets in ordered.items():
-            label = self.label(path)
-            for offset, place in zip(offsets, answers.get(path, ()), strict=False):
+        known: dict[tuple[Path, int], _Found] = {}
+        for path, places in answers.items():
+            label = loader_name(str(path)) if ".so" in path.name else ""
+            # Where a file is no program there are no places.
+            for offset, place in zip(ordered[path], places, strict=False):
                 known[path, offset] = _found(place, label)
-        return {key: known[place] for key, place in places.items() if place in known}
+        return known
 
 
 def _found(place: Place, label: str) -> _Found:
@@ -103,10 +102,10 @@ def function_costs(
         by_workload[trial.workload].append(trial)
     names = dict.fromkeys(totals.variant for trial in trials for totals in trial.variants)
     return tuple(
-        _Pair(own, baseline, name, found, level).costs(workload)
+        _Pair(own, baseline, name, reader.open_file, found, level).costs(workload)
         for workload, own in by_workload.items()
         for name in names
-        if name not in (baseline, TWIN)
+        if name.partition(" (group ")[0] not in (baseline, TWIN)
     )
 
 
@@ -115,7 +114,8 @@ class _Pair:
     trials: Sequence[Trial]
     baseline: str
     variant: str
-    found: Mapping[tuple[str, str, int], _Found]
+    open_file: OpenFile
+    found: Mapping[tuple[Path, int], _Found]
     level: float
 
     def costs(self, workload: str) -> FunctionCosts:
@@ -124,8 +124,10 @@ class _Pair:
             for trial in self.trials
             if {self.baseline, self.variant} <= {totals.variant for totals in trial.variants}
         ]
-        copies = ((self.baseline, TWIN), (self.variant,))
-        sides = [[_of(trial, names) for trial in both] for names in copies]
+        sides = (
+            [_of(trial, self._copies(trial)) for trial in both],
+            [_of(trial, (self.variant,)) for trial in both],
+        )
         counts = [Counter[Function]() for _ in sides]
         for side, count in zip(sides, counts, strict=True):
             for each in side:
@@ -147,6 +149,11 @@ class _Pair:
             () if by_source is None else by_source[1],
         )
 
+    def _copies(self, trial: Trial) -> tuple[str, ...]:
+        """The baseline that the variant was raced with, and its twin."""
+        own = trial.baselines_of(self.variant)
+        return (self.baseline, TWIN) if own is None else own[0]
+
     def _rows(
         self,
         sides: Sequence[Sequence[_Execution]],
@@ -154,6 +161,9 @@ class _Pair:
     ) -> tuple[FunctionCost, tuple[FunctionCost, ...]] | None:
         raw = [[counted(each) for each in side] for side in sides]
         moved = _moved(*(frozenset(key for each in side for key in each) for side in raw))
+        total = _renamed(sum((each for side in raw for each in side), Counter()), moved)
+        few = [key for key, count in total.items() if count < _FEWEST_OF_ONE]
+        moved |= dict.fromkeys(few, Function("", FEW_SAMPLES))
         executions = [
             [
                 SampledExecution(each.user_ns, each.system_ns, _renamed(count, moved))
@@ -180,8 +190,9 @@ class _Pair:
         """Places of an execution in files, each with how often it was sampled."""
         for variant, samples in execution.samples:
             for file in samples.files:
+                path = self.open_file(execution.trial, variant, file)
                 for offset, count in file.places:
-                    yield self.found.get((variant, file.path, offset)), count
+                    yield None if path is None else self.found.get((path, offset)), count
 
     def _counted(
         self, execution: _Execution, chosen: Callable[[_Found], Function]
@@ -225,6 +236,7 @@ def _most(names: Counter[str] | None) -> str:
 class _Execution:
     """Mean times (ns per operation) of the copies of a side in a trial, and their samples."""
 
+    trial: Trial
     user_ns: float
     system_ns: float
     samples: tuple[tuple[str, CodeSamples], ...]
@@ -233,6 +245,7 @@ class _Execution:
 def _of(trial: Trial, names: Sequence[str]) -> _Execution:
     copies = [totals for totals in trial.variants if totals.variant in names]
     return _Execution(
+        trial,
         sum(each.user_ns / each.operations for each in copies) / len(copies),
         sum(each.system_ns / each.operations for each in copies) / len(copies),
         tuple((each.variant, _samples(each)) for each in copies),
@@ -256,7 +269,8 @@ def _moved(before: frozenset[Function], after: frozenset[Function]) -> dict[Func
 def _renamed(counts: Counter[Function], moved: Mapping[Function, Function]) -> Counter[Function]:
     renamed: Counter[Function] = Counter()
     for key, count in counts.items():
-        renamed[moved.get(key, key)] += count
+        name = moved.get(key, key)
+        renamed[moved.get(name, name)] += count  # moved to another file, then among the few
     return renamed
 
 
@@ -278,13 +292,16 @@ def _row(
 
 def _why_unknown(trials: Sequence[Trial], taken: tuple[int, int]) -> str:
     every = [_samples(totals) for trial in trials for totals in trial.variants]
-    if not any(trial.slices for trial in trials):
+    if all(trial.mode is Mode.ALTERNATING for trial in trials):
         return NO_SLICES
     if any(each.unknown for each in every) and not any(
         each.files or each.elsewhere or each.in_calls for each in every
     ):
         return UNTOLD
     if min(taken) < _FEWEST_SAMPLES:
+        waiting = sum(each.in_calls for each in every)
+        if waiting > sum(taken):
+            return f"it stood in system calls at {waiting} looks, and in code at {sum(taken)} alone"
         return (
             f"{taken[0]} and {taken[1]} samples were taken in code, and {_FEWEST_SAMPLES} are "
             "needed: a longer --budget, or --slice 1ms, takes more"

@@ -102,6 +102,11 @@ class Race(Section):
         default=None,
         description="the cost compared; without it as the program's behavior asks for",
     )
+    samples: bool = Field(
+        default=False,
+        description="look where programs stand at the ends of slices, and report CPU time by "
+        "function",
+    )
     level: Level = Field(default=0.95, description="confidence level of intervals")
     seed: int = Field(default=1, ge=0, description="decides all random orders")
     ports: PortRange = Field(

@@ -144,6 +144,12 @@ def read_dynamic(path: Path) -> Dynamic | None:
         return None
 
 
+def loader_name(path: str) -> str:
+    """Name by which a loader asks for a file: its soname, else its own name."""
+    dynamic = read_dynamic(Path(path))
+    return (dynamic.soname if dynamic is not None else "") or Path(path).name
+
+
 def _dynamic(elf: BoundedElf) -> Dynamic:
     is_program = elf["e_type"] == "ET_EXEC" or any(elf.iter_segments("PT_INTERP"))
     texts: dict[str, list[str]] = {}

@@ -26,6 +26,7 @@ from ensign.report.confirmation import (
     plan_text,
 )
 from ensign.report.effects import effects_view
+from ensign.report.function_costs import READ as FUNCTIONS_READ
 from ensign.report.layouts import ONE_BINARY_NOTE, WITHIN_SPREAD, WITHIN_SPREAD_NOTE
 from ensign.report.notes import BY_MINIMUM, list_findings, notes
 from ensign.report.trade import hardening_rows, trade_view
@@ -109,6 +110,8 @@ def render(result: Result) -> str:
             effects=effects,
             effects_chart=html_figures.effects_chart(effects, result.margin),
             hardening=hardening_rows(result, effects),
+            functions=html_figures.function_blocks(confirmed(result) or result),
+            functions_read=FUNCTIONS_READ,
             latency=figures.latency_tables(confirmed(result) or result),
             latency_columns=[head for _, head in figures.COLUMNS],
             latency_read=figures.READ,

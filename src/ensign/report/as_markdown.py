@@ -11,6 +11,8 @@ from ensign.model.units import pluralize
 from ensign.report import figures, github
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.effects import effects_view
+from ensign.report.function_costs import COLUMNS, function_sections
+from ensign.report.function_costs import HEADING as HEADING_FUNCTIONS
 from ensign.report.github import folded, html, safe
 from ensign.report.layouts import WITHIN_SPREAD
 from ensign.report.notes import (
@@ -44,6 +46,7 @@ def render(result: Result) -> str:
         *([safe(explored)] if (explored := exploration_text(result)) else []),
         *([] if result.withheld else [_suite(result, view)]),
         *_costs(result),
+        *_functions(result),
         *_findings(findings_of(result)),
     ]
     said = folded("How this was measured", _notes((*notes(result), *redo_notes(result))))
@@ -107,6 +110,17 @@ def _costs(result: Result) -> list[str]:
         for each in found
     ]
     return [_table(header, body)]
+
+
+def _functions(result: Result) -> list[str]:
+    """Where each difference lies: a sentence, and the better table folded."""
+    parts = []
+    for section in function_sections(result):
+        parts.append(safe(section.text))
+        for table in section.tables[:1]:
+            body = [[safe(row.name), *row.cells] for row in table.rows]
+            parts.append(folded(f"{HEADING_FUNCTIONS}, {table.by}", _table(list(COLUMNS), body)))
+    return parts
 
 
 def _verdict(verdict: Verdict) -> list[str]:

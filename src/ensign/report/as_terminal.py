@@ -379,15 +379,18 @@ def _functions(page: Page, result: Result, *, brief: bool) -> None:
             shown = brief_table(found) if brief else found
             title = f"{HEADING_FUNCTIONS}, {found.by}" if not brief else ""
             table = _new_table(title, ruled=not brief)
-            names = distinct_short([row.name for row in shown.rows], page.width // 3)
             _name_column(table, COLUMNS_FUNCTIONS[0])
             for header in COLUMNS_FUNCTIONS[1:]:
                 table.add_column(header, justify="right", no_wrap=True)
-            for name, row in zip(names, shown.rows, strict=True):
-                direction = row.row.direction
-                cells = [_text(cell, direction) for cell in row.cells]
-                table.add_row(_text(name), *cells)
+            rows = [
+                [_text(row.name), *(_text(cell, row.row.direction) for cell in row.cells)]
+                for row in shown.rows
+            ]
+            for cells in _of_commands(page, table, rows):
+                table.add_row(*cells)
             page.table(table)
+        if not tables:
+            page.blank()
         for row in () if brief else (row for found in tables for row in found.rows if row.symbols):
             page.line(f"{row.name}: {row.symbols}", "dim")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 
 from ensign.model.comparisons import Direction
 from ensign.model.function_costs import FunctionCost, FunctionCosts
@@ -71,13 +70,13 @@ def _section(costs: FunctionCosts, result: Result) -> FunctionSection:
     variant, baseline = clean(costs.variant), clean(result.baseline)
     total = costs.total
     if total is None:
-        text = f"which functions {variant} differs in is not known: {clean(costs.unknown)}"
+        text = f"Which functions {variant} differs in is not known: {clean(costs.unknown)}"
         return FunctionSection(f"{about}{text}.", differs=False, tables=())
     ways = [(BY_SOURCE, costs.by_source), (BY_SYMBOL, costs.by_symbol)]
     tables = tuple(FunctionTable(by, tuple(_rows(rows))) for by, rows in ways if rows)
     interval = f"{_interval(total)}, {plain_share(costs.level)}"
     if not total.excludes_zero:
-        text = f"no difference in CPU time is shown between {variant} and {baseline} ({interval})"
+        text = f"No difference in CPU time is shown between {variant} and {baseline} ({interval})"
         return FunctionSection(f"{about}{text}.", differs=False, tables=tables)
     more = "more" if total.difference > 0 else "less"
     amount = figures.cost(abs(total.after_ns - total.before_ns))
@@ -89,7 +88,7 @@ def _section(costs: FunctionCosts, result: Result) -> FunctionSection:
 def _rows(rows: Sequence[FunctionCost]) -> Iterator[FunctionRow]:
     """Those that differ, or might by much; what is left is one row."""
     told = [each for each in rows if each.excludes_zero or abs(each.difference) >= _NOTEWORTHY]
-    told = sorted(told[:_MOST], key=attrgetter("excludes_zero"), reverse=True)
+    told = told[:_MOST]
     rest = [each for each in rows if each not in told]
     yield from map(_row, told)
     if rest:
@@ -106,7 +105,7 @@ def _rows(rows: Sequence[FunctionCost]) -> Iterator[FunctionRow]:
 def _row(cost: FunctionCost) -> FunctionRow:
     name = f"{clean(cost.name)} [{clean(cost.file)}]" if cost.file else clean(cost.name)
     before, after = (clean(symbol) or "nothing" for symbol in cost.symbols)
-    symbols = "" if not any(cost.symbols) else f"{before} → {after}"
+    symbols = "" if not any(cost.symbols) else f"{before} before, {after} after"
     span = Span(cost.low, cost.high, cost.difference)
     interval = _interval(cost)
     times = (cost.before_ns, cost.after_ns)
@@ -128,4 +127,4 @@ def _interval(cost: FunctionCost) -> str:
 def _chart_row(name: str, span: Span, interval: str) -> Row:
     slower, faster = span.low > 0, span.high < 0
     direction = Direction.SLOWER if slower else Direction.FASTER if faster else Direction.UNCLEAR
-    return Row(name, name, span, interval, "", "", "", direction, 0)
+    return Row(name, name, span, interval, "", "", f"adds {interval}", direction, 0)

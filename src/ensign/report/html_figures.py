@@ -13,6 +13,7 @@ from ensign.model.units import speedup
 from ensign.report import charts, figures
 from ensign.report.charts import Backdrop, Dots, Stack, TradeCost
 from ensign.report.effects import EffectsView
+from ensign.report.function_costs import FunctionTable, function_sections
 from ensign.report.layouts import sd_percent
 from ensign.report.trade import Trade
 from ensign.report.view import ResultView, Row, VariantWorkloads
@@ -26,6 +27,7 @@ _MEANINGS = (
     "faster by up to 5 %", "faster by 5 to 10 %", "faster by 10 to 20 %", "faster by more",
 )  # fmt: skip
 UNCLEAR = "unclear"
+_MOST_FUNCTIONS = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,32 @@ def suite_figure(result: Result, view: ResultView) -> Figure | None:
     if not view.all_bounded:
         said.append("Dotted: too few executions for an interval.")
     return Figure(charts.bars(view.suite, backdrop, title), " ".join(said))
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionBlock:
+    """Where a variant's difference lies: a sentence, and for each table its chart."""
+
+    text: str
+    tables: list[tuple[FunctionTable, Figure]]
+
+
+def function_blocks(result: Result) -> list[FunctionBlock]:
+    """One for each variant and workload that was looked into."""
+    return [
+        FunctionBlock(each.text, [(table, _function_figure(table)) for table in each.tables])
+        for each in function_sections(result)
+    ]
+
+
+def _function_figure(table: FunctionTable) -> Figure:
+    rows = [row.row for row in table.rows if row.row.interval][:_MOST_FUNCTIONS]
+    title = f"CPU time that each function adds, {table.by}"
+    caption = (
+        "What each function adds, as a share of the baseline's whole CPU time: right of the line "
+        "it takes more than in the baseline. Hollow: it may be nothing."
+    )
+    return Figure(charts.intervals(rows, None, title), caption)
 
 
 def dots_figure(result: Result, view: ResultView) -> Figure | None:

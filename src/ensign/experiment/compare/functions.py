@@ -7,11 +7,10 @@ from pathlib import Path
 
 from ensign.experiment.compare.result import FinishedRace
 from ensign.experiment.compare.tracing import Traces
-from ensign.experiment.traced_files import loader_name
 from ensign.experiment.tracing import in_own_scratch
 from ensign.explain.function_costs import FunctionReader, function_costs
 from ensign.model.function_costs import FunctionCosts
-from ensign.model.trials import TWIN, SampledFile
+from ensign.model.trials import TWIN, SampledFile, Trial
 
 
 def compared_functions(raced: FinishedRace) -> tuple[FunctionCosts, ...]:
@@ -19,7 +18,7 @@ def compared_functions(raced: FinishedRace) -> tuple[FunctionCosts, ...]:
     names = {command.variant: command.name for command in raced.commands}
     baseline = raced.commands[0].variant
     files = _TracedFiles(raced.planned.traces, baseline)
-    reader = FunctionReader(files.place, _label)
+    reader = FunctionReader(files.place)
     found = function_costs(raced.outcome.trials, baseline, reader, raced.experiment.level)
     return tuple(replace(each, variant=names.get(each.variant, each.variant)) for each in found)
 
@@ -29,7 +28,7 @@ class _TracedFiles:
     traces: Traces
     baseline: str
 
-    def place(self, variant: str, file: SampledFile) -> Path | None:
+    def place(self, _trial: Trial, variant: str, file: SampledFile) -> Path | None:
         """Where the file lies outside the race; None where that is not known."""
         path = Path(file.path)
         if not (file.deleted or file.other_root or in_own_scratch(file.path)):
@@ -37,8 +36,3 @@ class _TracedFiles:
         trace = self.traces.of(self.baseline if variant == TWIN else variant)
         named = [Path(each.path) for each in trace.mapped if Path(each.path).name == path.name]
         return named[0] if len(named) == 1 else None
-
-
-def _label(path: Path) -> str:
-    """Name by which a loader asks for a library; empty for a program."""
-    return loader_name(str(path)) if ".so" in path.name else ""

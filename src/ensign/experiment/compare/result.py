@@ -36,7 +36,6 @@ from ensign.model.finding_kinds.builds import SAME_BYTES
 from ensign.model.finding_kinds.judgment import NO_TWIN
 from ensign.model.finding_kinds.race import LONGER_WOULD_TELL
 from ensign.model.findings import Finding
-from ensign.model.function_costs import FunctionCosts
 from ensign.model.results import Confirmation, MachineFacts, Result, Stopped, VariantFacts
 from ensign.model.trials import Trial, VariantFailure
 from ensign.model.units import duration_option
@@ -99,8 +98,7 @@ FILE = "comparison.json"
 class CompareEvidence:
     """A race of commands that ended: its rule, what it rests on, and its trials.
 
-    `functions` is where their time went. One that only `explores` claims nothing; the `second` race
-    of its finalist does.
+    One that only `explores` claims nothing; the `second` race of its finalist does.
     """
 
     experiment: Experiment
@@ -109,7 +107,6 @@ class CompareEvidence:
     redo: str = ""
     explores: bool = False
     second: CompareEvidence | None = None
-    functions: tuple[FunctionCosts, ...] = ()
 
     def result(self) -> Result:
         """Everything that reports and the exit status need. Pure."""
@@ -155,10 +152,7 @@ class CompareEvidence:
         result = judge(self.experiment, record, self.trials).result
         longer = () if record.doubt else self._longer(result)
         findings = (*result.findings, *longer)
-        functions = self.functions
-        return replace(
-            result, findings=findings, trials=self.trials, extra=extra, functions=functions
-        )
+        return replace(result, findings=findings, trials=self.trials, extra=extra)
 
     def write_bundle(self, path: Path) -> None:
         """One file that `read_bundled` reads; slices are left out. StorageFailed."""

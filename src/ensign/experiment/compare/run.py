@@ -308,7 +308,8 @@ class CompareSteps:
         if self.options.sampled:
             from ensign.experiment.compare.functions import compared_functions  # noqa: PLC0415
 
-            evidence = replace(evidence, functions=compared_functions(raced.first))
+            functions = compared_functions(raced.first)
+            evidence = replace(evidence, record=replace(evidence.record, functions=functions))
         if self.bundle is not None:
             evidence.write_bundle(self.bundle)
         return ExperimentOutcome(evidence.result(), failed)

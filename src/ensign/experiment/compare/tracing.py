@@ -19,7 +19,6 @@ from ensign.experiment.self_timed import CLOCK_RATE
 from ensign.experiment.traced_files import (
     ExpectedFiles,
     compare_files,
-    loader_name,
     shared_files,
     shared_finding,
     summarize,
@@ -32,7 +31,7 @@ from ensign.model.finding_kinds.ran import ENVIRONMENT_FILES, RAN_SOMETHING_ELSE
 from ensign.model.findings import Finding
 from ensign.model.traced_execution import TracedExecution, nothing_seen
 from ensign.model.trials import TWIN, Mode, Trial, seen_in_race
-from ensign.proof.loaded_bytes import content_sha256
+from ensign.proof.loaded_bytes import content_sha256, loader_name
 
 _SHOWN = 2
 _PLACE = "{variant}"

@@ -14,7 +14,6 @@ from ensign.experiment.compare.planning import Planned
 from ensign.experiment.compare.tracing import Traces, raced_findings
 from ensign.experiment.pilots import CommandPilot
 from ensign.experiment.self_timed import FOR_A_MEDIAN, TO_BE_SURE, withheld_text
-from ensign.experiment.traced_files import loader_name
 from ensign.model.errors import InputError
 from ensign.model.finding_kinds.proof import FAST_MATH_START
 from ensign.model.finding_kinds.race import SELF_TIMED
@@ -22,6 +21,7 @@ from ensign.model.finding_kinds.ran import VISIBLE_DIFFERENCES
 from ensign.model.findings import Finding
 from ensign.model.traced_execution import MappedFile, TracedExecution
 from ensign.model.trials import Metric, Mode, Trial, VariantFailure
+from ensign.proof.loaded_bytes import loader_name
 
 PLACE = "{workload}"
 _NAMED = re.compile(r"([A-Za-z0-9_.-]+)=(.*)", re.DOTALL)

@@ -15,6 +15,7 @@ from ensign.experiment.ports import Ports
 from ensign.experiment.record import Record
 from ensign.experiment.self_timed import TO_BE_SURE, by_median, by_the_first, self_timed_findings
 from ensign.experiment.study.executed_files import Judged, RaceCheck
+from ensign.experiment.study.functions import study_functions
 from ensign.experiment.study.layouts import rotating
 from ensign.experiment.study.pilots import (
     alone_again,
@@ -215,7 +216,11 @@ def race_phase(phase: PlannedPhase, context: StudyContext) -> PhaseOutcome:
         timed = _self_timed(phase, context, rounds, trials)
     sensitive = sensitivity_findings(phase.study, phase.variants, trials)
     said = (*record.findings, *round_findings(phase.study, rounds), *timed, *sensitive, *shared)
-    record = replace(raced_by(record, rounds), findings=tuple(dict.fromkeys(said)))
+    record = replace(
+        raced_by(record, rounds),
+        findings=tuple(dict.fromkeys(said)),
+        functions=study_functions(phase.study, phase.variants, trials),
+    )
     record = close_record(record, phase.before, machine_state())
     write_record(folder, record, name)
     longer = beside.get(longer_key(key), ())
@@ -295,6 +300,8 @@ def plan_key(
         left_out.add("warmup")
     if study.race.stopping == "fixed":
         left_out.add("stopping")
+    if not study.race.samples:
+        left_out.add("samples")
     said = study.model_dump(
         mode="json", include={"server", "cpus", "race"}, exclude={"race": left_out}
     )

@@ -125,7 +125,7 @@ class _StudyRounds:
         raced = next(each for each in study.workloads if each.name == workload)
         placed = plan.placed(self.variants.without(state.gone), workload)
         # A look at each slice's end takes time: not before there is something to explain.
-        placed = replace(placed, sampled=self.spread_told)
+        placed = replace(placed, sampled=self.spread_told or study.race.samples)
         requests, meter = plan.requests[workload], self.context.meter
         try:
             yield one_trial(meter, study, placed, raced, requests, round_index=state.rounds)

@@ -61,7 +61,7 @@ class SampleReader:
         return found
 
     def _add(self, file: SampledFile, artifact: str, to: RelinkSamples) -> None:
-        path = self._original(file, artifact)
+        path = self.original(file, artifact)
         code = None if path is None else self._map_of(path)
         name = Path(file.path).name
         for offset, count in file.places:
@@ -73,7 +73,7 @@ class SampleReader:
                 to.offsets[key][address - found.start] += count
                 to.places[key] = (path, found)
 
-    def _original(self, file: SampledFile, artifact: str) -> Path | None:
+    def original(self, file: SampledFile, artifact: str) -> Path | None:
         """The file that was mapped, or what it was copied from."""
         if file.deleted or file.other_root:
             return None

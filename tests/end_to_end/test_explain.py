@@ -1,0 +1,125 @@
+"""`ensign explain`: planted differences are found where they are, and none where there is none."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from end_to_end.conftest import Ensign
+from end_to_end.small_study import BATCH, write_study
+
+SOURCE = """
+#include <stdio.h>
+#include <stdlib.h>
+#define WORK(name, times) __attribute__((noipa)) unsigned long name(unsigned long n) \\
+  { unsigned long s = 1; n *= times; while (n--) s = s * 6364136223846793005UL + n; return s; }
+WORK(tokenize, TOKENIZE) WORK(encode, 3) WORK(write_out, 1)
+int main(int count, char **words) {
+  unsigned long sum = 0, n = count > 1 ? atol(words[1]) : 1;
+  for (int k = 0; k < 200; k++) sum += tokenize(n) + encode(n) + write_out(n);
+  puts(sum == 42 ? "" : "done");
+}
+"""
+FOR_SAMPLES = ("--min-runs", "8", "--max-runs", "8")
+
+
+@pytest.fixture
+def pair(ensign: Ensign) -> tuple[str, str]:
+    """The second does half as much again in `tokenize`, which is half of all."""
+    paths = []
+    for name, times in (("old", 4), ("new", 6)):
+        folder = ensign.folder / name
+        folder.mkdir()
+        (folder / "tool.c").write_text(SOURCE)
+        argv = ["gcc", "-O2", "-g", f"-DTOKENIZE={times}", "tool.c", "-o", "tool"]
+        subprocess.run(argv, cwd=folder, check=True)
+        paths.append(f"{folder}/tool 20000")
+    return paths[0], paths[1]
+
+
+def functions(folder: Path) -> dict[str, object]:
+    (found,) = json.loads((folder / "out.json").read_text())["functions"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_function_that_does_more_has_the_difference(
+    ensign: Ensign, pair: tuple[str, str]
+) -> None:
+    done = ensign("explain", *pair, *FOR_SAMPLES, "--json", "out.json")
+    assert done.status == 0, done.err
+    found = functions(ensign.folder)
+    rows = {row["name"]: row for row in found["by_symbol"]}  # type: ignore[attr-defined]
+    # 4 of 8 parts became 6 of 10; a busy machine takes few samples.
+    assert rows["tokenize"]["low"] < 0.25 < rows["tokenize"]["high"] + 0.1
+    assert rows["tokenize"]["low"] > 0
+    assert "Where the difference lies, as written" in done.said
+    assert "tokenize" in done.said
+
+
+def test_equal_work_has_no_difference(ensign: Ensign, pair: tuple[str, str]) -> None:
+    old, _ = pair
+    again = old.replace("tool 20000", "tool 20000 again")
+    done = ensign.brief("explain", old, again, *FOR_SAMPLES)
+    assert done.status == 0, done.err
+    shown = "No difference in CPU time is shown" in done.said
+    assert shown or "uses" in done.said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--mode", "alternating"], "leave out --mode alternating"),
+        (["--confirm"], "leave out --revisions and --confirm"),
+        (["--load", "x {port}"], "where servers wait"),
+    ],
+)
+def test_what_cannot_be_explained_is_said(ensign: Ensign, options: list[str], said: str) -> None:
+    done = ensign("explain", "true {port}", "true {port}", *options)
+    assert done.status == 2
+    assert said in done.complaint
+
+
+def test_two_variants_of_a_study_are_explained(ensign: Ensign) -> None:
+    write_study(ensign.folder, BATCH, ("rounds = 3", "rounds = 5"))
+    done = ensign(
+        "explain", "study.toml", "gcc-12-O1", "gcc-12-O2", "--workload", "long", "--budget", "20s",
+        "--json", "out.json",
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    found = functions(ensign.folder)
+    assert found["variant"] == "gcc-12-O2"
+    assert found["workload"] == "long"
+    redo = "ensign explain study.toml gcc-12-O1 gcc-12-O2 --workload long --budget 20s"
+    assert redo in done.said
+    assert not (ensign.folder / ".ensign" / "small").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["study.toml"], "of a study two variants are explained"),
+        (["study.toml", "gcc-12-O1", "gcc-12-O1"], "is both variants"),
+        (["study.toml", "gcc-12-O1", "gcc-12-O3"], "has no variant called 'gcc-12-O3'"),
+        (["study.toml", "gcc-12-O1", "gcc-12-O2", "--runs", "3"], "--runs is for commands"),
+        (["nothing.toml", "a", "b"], "nothing.toml"),
+    ],
+)
+def test_a_pair_that_is_none_is_said(ensign: Ensign, words: list[str], said: str) -> None:
+    write_study(ensign.folder, BATCH)
+    done = ensign("explain", *words)
+    assert done.status == 2
+    assert said in done.complaint
+
+
+def test_samples_in_a_study_are_reported(ensign: Ensign) -> None:
+    write_study(ensign.folder, BATCH, ('budget = "60s"', 'budget = "60s"\nsamples = true'))
+    done = ensign("run", "study.toml")
+    assert done.status == 0, done.err
+    done = ensign("report", "study.toml", "--json", "out.json")
+    assert done.status == 0, done.err
+    found = json.loads((ensign.folder / "out.json").read_text())["functions"]
+    assert [each["workload"] for each in found] == ["short", "long"]
