@@ -57,29 +57,33 @@ class FunctionReader:
     def read(self, trials: Sequence[Trial]) -> Mapping[tuple[Path, int], _Found]:
         """By path and offset. InternalError where the meter does not answer."""
         asked: defaultdict[Path, set[int]] = defaultdict(set)
+        users: defaultdict[Path, set[str]] = defaultdict(set)
         for trial in trials:
             for totals in trial.variants:
                 for file in _samples(totals).files:
                     path = self.open_file(trial, totals.variant, file)
                     if path is not None:
                         asked[path].update(offset for offset, _ in file.places)
+                        users[path].add(totals.variant)
         ordered = {path: tuple(sorted(offsets)) for path, offsets in asked.items()}
         answers = located(find_meter(), ordered) if ordered else {}
         known: dict[tuple[Path, int], _Found] = {}
         for path, places in answers.items():
             label = loader_name(str(path)) if ".so" in path.name else ""
+            # Of one file that several run, an address is as good as a name.
+            shared = path.name if len(users[path] - {TWIN}) > 1 else ""
             # Where a file is no program there are no places.
             for offset, place in zip(ordered[path], places, strict=False):
-                known[path, offset] = _found(place, label)
+                known[path, offset] = _found(place, label, shared)
         return known
 
 
-def _found(place: Place, label: str) -> _Found:
+def _found(place: Place, label: str, shared: str) -> _Found:
     symbol = place.function
     if symbol:
         name = interface_of(source_name(symbol), label, ALLOCATORS)
-    elif label and place.start is not None:
-        name = f"{label}+{place.start:#x}"  # of a library, which both sides may share
+    elif shared and place.start is not None:
+        name = f"{'' if label else shared}+{place.start:#x}"
     else:
         name = NO_NAME
     by_symbol = Function("" if name == ALLOCATION else label, name)
