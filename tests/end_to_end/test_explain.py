@@ -74,7 +74,6 @@ def test_equal_work_has_no_difference(ensign: Ensign, pair: tuple[str, str]) -> 
     [
         (["--mode", "alternating"], "leave out --mode alternating"),
         (["--confirm"], "leave out --revisions and --confirm"),
-        (["--load", "x {port}"], "where servers wait"),
     ],
 )
 def test_what_cannot_be_explained_is_said(ensign: Ensign, options: list[str], said: str) -> None:

@@ -1,5 +1,8 @@
 //! The clocks of the meter. Everything is measured with the monotonic one.
 
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+
 fn read(clock: libc::clockid_t) -> Option<u64> {
     let mut time = libc::timespec {
         tv_sec: 0,
@@ -36,6 +39,12 @@ pub(crate) fn timespec(ns: u64) -> libc::timespec {
         tv_sec: (ns / 1_000_000_000) as libc::time_t,
         tv_nsec: (ns % 1_000_000_000) as libc::c_long,
     }
+}
+
+/// A time below that one, by chance, which is another one each time.
+pub fn random_below_ns(most_ns: u64) -> u64 {
+    let hasher = RandomState::new();
+    ((u128::from(hasher.hash_one(now_ns())) * u128::from(most_ns)) >> 64) as u64
 }
 
 /// Sleeps whatever signals say: for waits of microseconds, and for clean-up.

@@ -116,6 +116,19 @@ impl Driver {
         slice_ns: Option<u64>,
         limit_ns: Option<u64>,
     ) -> Result<Burst, DriveError> {
+        self.run_beside(slice_ns, limit_ns, || ())
+    }
+
+    /// As `run`; this thread does something else meanwhile.
+    ///
+    /// # Errors
+    /// Those of `run`.
+    pub fn run_beside(
+        &mut self,
+        slice_ns: Option<u64>,
+        limit_ns: Option<u64>,
+        meanwhile: impl FnOnce(),
+    ) -> Result<Burst, DriveError> {
         let halted = AtomicBool::new(false);
         let started_ns = clock::now_ns();
         let left_ns = self.within_ns.saturating_sub(self.driven_ns);
@@ -141,6 +154,7 @@ impl Driver {
             if threads.iter().any(Result::is_err) {
                 halted.store(true, Ordering::Relaxed);
             }
+            meanwhile();
             let join = |thread: std::io::Result<thread::ScopedJoinHandle<_>>| {
                 let died = |_| DriveError::failed(Code::Internal, "a thread of the drive died");
                 thread?.join().map_err(died)?

@@ -94,7 +94,7 @@ impl Turns {
         let length_ns = [length_ns, variant.left_ns()].into_iter().flatten().min();
         let start = clock::now_ns();
         run_state.process_trees.tree(variant.tree).thaw()?;
-        let burst = variant.send(length_ns);
+        let burst = variant.send(run_state, length_ns);
         let stop = clock::now_ns();
         run_state.process_trees.tree(variant.tree).freeze()?;
         self.warn_overshoot(run_state, variant, clock::now_ns() - stop);

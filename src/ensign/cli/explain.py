@@ -74,12 +74,9 @@ def _of_commands(
         raise InputError("explain races commands once: leave out --revisions and --confirm")
     if options.mode is Mode.ALTERNATING:
         raise InputError("explain looks at programs between slices: leave out --mode alternating")
-    if options.serves:
-        raise InputError(
-            "explain looks at programs between slices, where servers wait: it cannot tell of them"
-        )
     budget_ns = options.budget_ns or (None if options.least_runs else DEFAULT_BUDGET_NS)
-    slice_ns = options.slice_ns if "slice_ns" in given else _SAMPLED_SLICE_NS
+    shorter = options.drive is None and "slice_ns" not in given
+    slice_ns = _SAMPLED_SLICE_NS if shorter else options.slice_ns
     asked = replace(options, sampled=True, budget_ns=budget_ns, slice_ns=slice_ns)
     return run_compare(asked, outputs, failing, redo=redo, details=details)
 

@@ -23,6 +23,7 @@ READ = (
 )
 _MOST, _MOST_BRIEF = 40, 8
 _NOTEWORTHY = 0.002
+_COARSE, _FINE = 10, 0.1  # half widths of intervals in percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def _row(cost: FunctionCost) -> FunctionRow:
     times = (cost.before_ns, cost.after_ns)
     cells = (
         *(figures.cost(ns) if ns > 0 else "0" for ns in times),
-        percent(cost.difference, span.digits),
+        percent(cost.difference, _digits(cost)),
         interval,
     )
     return FunctionRow(
@@ -120,8 +121,14 @@ def _row(cost: FunctionCost) -> FunctionRow:
 
 
 def _interval(cost: FunctionCost) -> str:
-    digits = Span(cost.low, cost.high, cost.difference).digits
+    digits = _digits(cost)
     return f"{signed(cost.low, digits)} to {percent(cost.high, digits)}"
+
+
+def _digits(cost: FunctionCost) -> int:
+    """Decimals of a percentage by the width: rows stand below each other."""
+    half = 50 * (cost.high - cost.low)
+    return 0 if half >= _COARSE else 1 if half >= _FINE else 2
 
 
 def _chart_row(name: str, span: Span, interval: str) -> Row:

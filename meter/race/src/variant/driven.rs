@@ -4,6 +4,7 @@ use super::runner::Runner;
 use super::Variant;
 use crate::commands::launch::Process;
 use crate::halt::Halt;
+use crate::processes::freezer::Group;
 use crate::processes::usage::Exit;
 use crate::run_state::RunState;
 use crate::totals::Total;
@@ -44,7 +45,15 @@ impl Variant<'_> {
     }
 
     /// Sends for so long, or until all is sent; a finished variant is sent more of the same.
-    pub(crate) fn send(&mut self, length_ns: Option<u64>) -> Result<Burst, DriveError> {
+    ///
+    /// At its end a server waits for requests, so where it stands is looked at within the slice.
+    pub(crate) fn send(
+        &mut self,
+        run_state: &mut RunState,
+        length_ns: Option<u64>,
+    ) -> Result<Burst, DriveError> {
+        let due = run_state.samples_code && !self.is_finished() && self.sampler.is_due();
+        let look_after_ns = length_ns.filter(|_| due).map(clock::random_below_ns);
         let limit_ns = self.server.as_ref().and_then(Process::left_ns);
         let Runner::Drive(driver) = &mut self.runner else {
             return Err(DriveError::failed(
@@ -55,7 +64,25 @@ impl Variant<'_> {
         if driver.is_finished() {
             driver.refill();
         }
-        let burst = driver.run(length_ns, limit_ns)?;
+        let Some(look_after_ns) = look_after_ns else {
+            let burst = driver.run(length_ns, limit_ns)?;
+            self.driven.cpu_ns += burst.load_cpu_ns;
+            return Ok(burst);
+        };
+        let (sampler, tree) = (&mut self.sampler, run_state.process_trees.tree(self.tree));
+        let mut stopped_ns = 0;
+        let mut burst = driver.run_beside(length_ns, limit_ns, || {
+            clock::sleep_ns(look_after_ns);
+            let start_ns = clock::now_ns();
+            // What fails here fails again at the slice's end, where it is told.
+            if tree.freeze().is_ok() {
+                let members = tree.members(Group::Main);
+                sampler.look(&members);
+            }
+            let _ = tree.thaw();
+            stopped_ns = clock::now_ns() - start_ns;
+        })?;
+        burst.wall_ns = burst.wall_ns.saturating_sub(stopped_ns);
         self.driven.cpu_ns += burst.load_cpu_ns;
         Ok(burst)
     }

@@ -77,7 +77,7 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    fn is_due(&mut self) -> bool {
+    pub(super) fn is_due(&mut self) -> bool {
         self.looks += 1;
         self.looks % self.stride == 0
     }
@@ -91,7 +91,7 @@ impl Sampler {
         }
     }
 
-    fn look(&mut self, processes: &[pid_t]) {
+    pub(super) fn look(&mut self, processes: &[pid_t]) {
         let mut tasks: Vec<(pid_t, pid_t)> = Vec::new();
         for &pid in processes {
             tasks.extend(tasks_of(pid).into_iter().map(|task| (pid, task)));

@@ -34,5 +34,7 @@ class _TracedFiles:
         if not (file.deleted or file.other_root or in_own_scratch(file.path)):
             return path
         trace = self.traces.of(self.baseline if variant == TWIN else variant)
-        named = [Path(each.path) for each in trace.mapped if Path(each.path).name == path.name]
-        return named[0] if len(named) == 1 else None
+        # The copy of a link has its name, and what is mapped that of the file.
+        known = (*(each.path for each in trace.mapped), *trace.programs)
+        named = {Path(each).resolve() for each in known if Path(each).name == path.name}
+        return named.pop() if len(named) == 1 else None
