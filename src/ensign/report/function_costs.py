@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ensign.model.comparisons import Direction
 from ensign.model.function_costs import FunctionCost, FunctionCosts
 from ensign.model.results import Result
+from ensign.model.trials import Metric
 from ensign.model.units import pluralize
 from ensign.report import figures
 from ensign.report.view import Row
@@ -76,7 +77,7 @@ def _section(costs: FunctionCosts, result: Result) -> FunctionSection:
     ways = [(BY_SOURCE, costs.by_source), (BY_SYMBOL, costs.by_symbol)]
     tables = tuple(FunctionTable(by, tuple(_rows(rows))) for by, rows in ways if rows)
     interval = f"{_interval(total)}, {plain_share(costs.level)}"
-    if not total.excludes_zero:
+    if not total.excludes_zero or not _may_differ(costs, result):
         text = f"No difference in CPU time is shown between {variant} and {baseline} ({interval})"
         return FunctionSection(f"{about}{text}.", differs=False, tables=tables)
     more = "more" if total.difference > 0 else "less"
@@ -84,6 +85,16 @@ def _section(costs: FunctionCosts, result: Result) -> FunctionSection:
     taken = f"{costs.samples[0]:,} and {costs.samples[1]:,} samples"
     text = f"{variant} uses {amount} {more} CPU time than {baseline} ({interval}; {taken})"
     return FunctionSection(f"{about}{text}:", differs=True, tables=tables)
+
+
+def _may_differ(costs: FunctionCosts, result: Result) -> bool:
+    """False where the race, which judges more strictly, shows no difference in CPU time."""
+    mine = [
+        *(row.comparison for row in result.workloads if row.workload == costs.workload),
+        *(result.comparisons if len(result.workload_names) == 1 else ()),
+    ]
+    own = [row for row in mine if row.variant == costs.variant]
+    return result.metric is not Metric.CPU or not own or own[0].direction is not Direction.UNCLEAR
 
 
 def _rows(rows: Sequence[FunctionCost]) -> Iterator[FunctionRow]:
