@@ -431,7 +431,16 @@ def trial() -> Trial:
 def explained() -> Result:
     """A comparison whose functions were looked into, one of them with a hostile name."""
     rows = (
-        FunctionCost("compress_block", "", 60e6, 71e6, 0.11, 0.092, 0.128),
+        FunctionCost(
+            "compress_block",
+            "",
+            60e6,
+            71e6,
+            0.11,
+            0.092,
+            0.128,
+            facts=("412 bytes of code before, 380 after",),
+        ),
         FunctionCost(
             "memmove",
             "libc.so.6",

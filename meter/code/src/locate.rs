@@ -36,12 +36,15 @@ pub(crate) struct Answer {
     damaged: Option<String>,
 }
 
-/// What lies at a place: the function that has a symbol and where it begins (as an address), and the
-/// functions that were inlined there, the innermost first, with the line of that.
+/// What lies at a place: the function that has a symbol, where it begins (as an address), how far
+/// into it the place is and how large it is, and the functions that were inlined there, the innermost
+/// first, with the line of that.
 #[derive(Default, Serialize)]
 struct Place {
     function: Option<usize>,
     start: Option<u64>,
+    within: Option<u64>,
+    size: Option<u64>,
     inlined: Vec<usize>,
     file: Option<usize>,
     line: Option<u32>,
@@ -120,11 +123,16 @@ pub(crate) fn of_files<'data>(
         };
         let bounds = unwinding.as_ref().and_then(|table| table.bounds(address));
         let symbol = symbols.at(address, bounds);
+        let sized = symbol.filter(|symbol| symbol.1 > 0);
+        let bounds = sized
+            .map(|(start, size, _)| (start, start.saturating_add(size)))
+            .or(bounds);
+        let start = bounds.map(|it| it.0).or(symbol.map(|symbol| symbol.0));
         let mut place = Place {
-            function: symbol.map(|symbol| texts.demangled(symbol.1)),
-            start: bounds
-                .map(|(start, _)| start)
-                .or(symbol.map(|symbol| symbol.0)),
+            function: symbol.map(|symbol| texts.demangled(symbol.2)),
+            start,
+            within: start.map(|start| address.saturating_sub(start)),
+            size: bounds.map(|(start, end)| end.saturating_sub(start)),
             ..Place::default()
         };
         if let Some(lines) = &lines {
@@ -207,15 +215,15 @@ impl<'data> Symbols<'data> {
         Symbols(found)
     }
 
-    /// Start and name of the function that holds an address; `bounds` are those by the other table.
-    fn at(&self, address: u64, bounds: Option<(u64, u64)>) -> Option<(u64, &'data str)> {
+    /// The function that holds an address; `bounds` are those by the other table.
+    fn at(&self, address: u64, bounds: Option<(u64, u64)>) -> Option<(u64, u64, &'data str)> {
         let end = self.0.partition_point(|symbol| symbol.0 <= address);
         let last = self.0[..end].last()?.0;
         let first = self.0.partition_point(|symbol| symbol.0 < last);
         let holds = |symbol: &&(u64, u64, &str)| symbol.1 == 0 || address - symbol.0 < symbol.1;
         let found = self.0[first..end].iter().find(holds)?;
         let within = bounds.is_none_or(|(start, _)| start <= found.0 || found.1 > 0);
-        within.then_some((found.0, found.2))
+        within.then_some(*found)
     }
 }
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from ensign.explain.code_facts import SampledFunction, code_facts
 from ensign.explain.function_names import ALLOCATION, interface_of, source_name
 from ensign.meter.client import find_meter
 from ensign.meter.questions import Place, located
@@ -22,6 +23,7 @@ NO_FILE = "(code in no file)"
 NO_NAME = "(functions without a name)"
 FEW_SAMPLES = "(functions with few samples)"
 _FEWEST_SAMPLES = 30
+_MOST_WITH_FACTS = 20
 _FEWEST_OF_ONE = 30  # an interval of fewer would say too much
 _SOURCE_SHARE = 0.5  # of the samples in the programs themselves, for rows by source to say enough
 NO_SLICES = "whole executions have no slices, at whose ends programs are looked at"
@@ -43,6 +45,7 @@ class _Found:
     by_symbol: Function
     by_source: Function | None
     symbol: str
+    place: Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ def _found(place: Place, label: str, shared: str) -> _Found:
     by_symbol = Function("" if name == ALLOCATION else label, name)
     inner = source_name(place.inlined[0]) if place.inlined else ""
     by_source = Function(label, interface_of(inner, label, ALLOCATORS)) if inner else None
-    return _Found(by_symbol, by_source, symbol or name)
+    return _Found(by_symbol, by_source, symbol or name, place)
 
 
 def _samples(totals: VariantTotals) -> CodeSamples:
@@ -149,9 +152,41 @@ class _Pair:
             self.level,
             taken,
             rows[0],
-            rows[1],
+            self._with_facts(rows[1], sides),
             () if by_source is None else by_source[1],
         )
+
+    def _with_facts(
+        self, rows: Sequence[FunctionCost], sides: Sequence[Sequence[_Execution]]
+    ) -> tuple[FunctionCost, ...]:
+        """The rows that differ most, with what differs in their code."""
+        told = [row for row in rows if row.excludes_zero and not row.name.startswith("(")]
+        told = told[:_MOST_WITH_FACTS]
+        code = [self._code(side) for side in sides]
+        pairs = [
+            (code[0].get(Function(row.file, row.name)), code[1].get(Function(row.file, row.name)))
+            for row in told
+        ]
+        facts = dict(zip(told, code_facts(pairs), strict=True))
+        return tuple(replace(row, facts=facts.get(row, ())) for row in rows)
+
+    def _code(self, side: Sequence[_Execution]) -> dict[Function, SampledFunction]:
+        """Each function's code of the size that has most samples: relinks may pad it."""
+        found: defaultdict[Function, dict[int, SampledFunction]] = defaultdict(dict)
+        for execution in side:
+            for path, offset, one, count in self._places(execution):
+                place = Place() if one is None else one.place
+                if one is None or path is None or place.start is None or place.within is None:
+                    continue
+                size = place.size or 0
+                code = SampledFunction(path, offset - place.within, size)
+                code = found[one.by_symbol].setdefault(size, code)
+                code.starts.add(place.start)
+                code.samples[place.within] += count
+        return {
+            function: max(codes.values(), key=lambda code: code.samples.total())
+            for function, codes in found.items()
+        }
 
     def _copies(self, trial: Trial) -> tuple[str, ...]:
         """The baseline that the variant was raced with, and its twin."""
@@ -192,11 +227,18 @@ class _Pair:
 
     def _seen(self, execution: _Execution) -> Iterator[tuple[_Found | None, int]]:
         """Places of an execution in files, each with how often it was sampled."""
+        return ((found, count) for _, _, found, count in self._places(execution))
+
+    def _places(
+        self, execution: _Execution
+    ) -> Iterator[tuple[Path | None, int, _Found | None, int]]:
+        """The same, each with its file and offset."""
         for variant, samples in execution.samples:
             for file in samples.files:
                 path = self.open_file(execution.trial, variant, file)
                 for offset, count in file.places:
-                    yield None if path is None else self.found.get((path, offset)), count
+                    found = None if path is None else self.found.get((path, offset))
+                    yield path, offset, found, count
 
     def _counted(
         self, execution: _Execution, chosen: Callable[[_Found], Function]
@@ -281,7 +323,8 @@ def _renamed(counts: Counter[Function], moved: Mapping[Function, Function]) -> C
 def _row(
     key: Function, found: CostDifference, symbols: Mapping[Function, tuple[str, str]]
 ) -> FunctionCost:
-    called = symbols.get(key, ("", ""))
+    many = key.name.startswith("(") or key.name == ALLOCATION
+    called = ("", "") if many else symbols.get(key, ("", ""))
     return FunctionCost(
         key.name,
         key.file,

@@ -218,12 +218,15 @@ def compile_units(executable: Path, source: Path | bytes) -> tuple[CompileUnit, 
 class Place(NamedTuple):
     """What lies at a place of a file: the function that has a symbol, and where that begins.
 
-    `inlined` are the functions that the debug information has there, the innermost first, with
-    `file` and `line` of that one. What is not known is empty, or None.
+    `start` is an address, `within` is how far into the function the place is, `size` that of its
+    code (bytes). `inlined` are the functions that the debug information has there, the innermost
+    first, with `file` and `line` of that one. What is not known is empty, or None.
     """
 
     function: str = ""
     start: int | None = None
+    within: int | None = None
+    size: int | None = None
     inlined: tuple[str, ...] = ()
     file: str = ""
     line: int | None = None
@@ -232,6 +235,8 @@ class Place(NamedTuple):
 class _Place(BaseModel):
     function: int | None
     start: int | None
+    within: int | None
+    size: int | None
     inlined: tuple[int, ...]
     file: int | None
     line: int | None
@@ -263,8 +268,9 @@ def _places(answer: _Places) -> Iterator[Place]:
         return "" if place is None else answer.texts[place]
 
     for each in answer.places:
+        code = (each.start, each.within, each.size)
         inlined = tuple(map(text, each.inlined))
-        yield Place(text(each.function), each.start, inlined, text(each.file), each.line)
+        yield Place(text(each.function), *code, inlined, text(each.file), each.line)
 
 
 _LINE = TypeAdapter(CommandLine)

@@ -11,7 +11,8 @@ class FunctionCost:
 
     `difference` is what it adds to the variant's cost, as a share of the baseline's whole cost,
     from `low` to `high`. `file` is the library that has it; empty for the program itself.
-    `symbols` are what it is called in the one and in the other, where that is not its name.
+    `symbols` are what it is called in the one and in the other, where that is not its name;
+    `facts` say how its code differs.
     """
 
     name: str
@@ -22,6 +23,7 @@ class FunctionCost:
     low: float
     high: float
     symbols: tuple[str, str] = ("", "")
+    facts: tuple[str, ...] = ()
 
     @property
     def excludes_zero(self) -> bool:

@@ -103,6 +103,11 @@ def loops_of(path: Path, function: FunctionPlace) -> tuple[Loop, ...]:
     except (DamagedFile, OSError):
         return ()
     (instructions,) = disassembled(find_meter(), [MachineCode(bits, 0, code)])
+    return loops_in(instructions)
+
+
+def loops_in(instructions: Iterable[Instruction]) -> tuple[Loop, ...]:
+    """Loops of code that begins at address 0, the smallest first."""
     return tuple(sorted(set(_loops(instructions)), key=lambda loop: loop.size))
 
 

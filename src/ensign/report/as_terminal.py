@@ -391,8 +391,8 @@ def _functions(page: Page, result: Result, *, brief: bool) -> None:
             page.table(table)
         if not tables:
             page.blank()
-        for row in () if brief else (row for found in tables for row in found.rows if row.symbols):
-            page.line(f"{row.name}: {row.symbols}", "dim")
+        for row in () if brief else (row for found in tables for row in found.rows if row.facts):
+            page.line(f"{row.name}: {'; '.join(row.facts)}", "dim")
 
 
 def _both_fit(page: Page, view: ResultView, names: list[str]) -> bool:

@@ -29,10 +29,13 @@ _COARSE, _FINE = 10, 0.1  # half widths of intervals in percent
 
 @dataclass(frozen=True, slots=True)
 class FunctionRow:
-    """A function, or all others together, in words; `row` is for charts."""
+    """A function, or all others together, in words; `row` is for charts.
+
+    `facts` say what it is called in both, and how its code differs.
+    """
 
     name: str
-    symbols: str
+    facts: tuple[str, ...]
     cells: tuple[str, ...]
     row: Row
 
@@ -111,13 +114,13 @@ def _rows(rows: Sequence[FunctionCost]) -> Iterator[FunctionRow]:
             "",
         )
         name = pluralize(len(rest), "other")
-        yield FunctionRow(name, "", parts, _chart_row(name, Span(0.0, 0.0, 0.0), ""))
+        yield FunctionRow(name, (), parts, _chart_row(name, Span(0.0, 0.0, 0.0), ""))
 
 
 def _row(cost: FunctionCost) -> FunctionRow:
     name = f"{clean(cost.name)} [{clean(cost.file)}]" if cost.file else clean(cost.name)
     before, after = (clean(symbol) or "nothing" for symbol in cost.symbols)
-    symbols = "" if not any(cost.symbols) else f"{before} before, {after} after"
+    symbols = f"{before} before, {after} after" if any(cost.symbols) and before != after else ""
     span = Span(cost.low, cost.high, cost.difference)
     interval = _interval(cost)
     times = (cost.before_ns, cost.after_ns)
@@ -126,9 +129,8 @@ def _row(cost: FunctionCost) -> FunctionRow:
         percent(cost.difference, _digits(cost)),
         interval,
     )
-    return FunctionRow(
-        name, symbols if before != after else "", cells, _chart_row(name, span, interval)
-    )
+    facts = (*([symbols] if symbols else []), *map(clean, cost.facts))
+    return FunctionRow(name, facts, cells, _chart_row(name, span, interval))
 
 
 def _interval(cost: FunctionCost) -> str:

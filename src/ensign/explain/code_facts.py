@@ -1,0 +1,159 @@
+"""What differs in the code of a function: its size, its vectors, where its hottest loop lies."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ensign.host.foreign_files import HostileFileError
+from ensign.meter.client import find_meter
+from ensign.meter.questions import Instruction, MachineCode, disassembled
+from ensign.proof.bounded_elf import DamagedFile, elf_of
+from ensign.proof.instructions import BITS
+from ensign.proof.sampled_code import Loop, loops_in
+
+_LARGEST_BYTES = 1 << 20
+_LARGEST_LOOP_BYTES = 512
+_FEWEST_SAMPLES = 30
+_NOTEWORTHY = 0.05
+_LINE = 64
+_HALF = 0.5
+_VECTOR = re.compile(r"\b([xyz])mm\d+")
+_BITS_OF = {"x": 128, "y": 256, "z": 512}
+# Packed operations; scalar ones use the same registers.
+_PACKED = re.compile(
+    r"v?(?:p\w+|mov(?:dq[au]\d*|[aul]p[sd]|nt\w+)|\w+p[sd]|lddqu|aes\w+)|"
+    r"v(?:broadcast|perm|insert|extract|gather)\w+"
+)
+_LOCKED = re.compile(r"(?:lock |xchg|mfence)")
+_DIVISION = re.compile(r"i?div|v?(?:div|sqrt)[sp][sd]")
+
+
+@dataclass(slots=True)
+class SampledFunction:
+    """A function in one program: `offset` is where its code begins in the file.
+
+    `starts` are the addresses where relinks have it, `samples` counts places by their distance from
+    its beginning.
+    """
+
+    path: Path
+    offset: int
+    size_bytes: int
+    starts: set[int] = field(default_factory=set)
+    samples: Counter[int] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    function: SampledFunction
+    instructions: tuple[Instruction, ...]
+
+    def share_of(self, pattern: re.Pattern[str]) -> float:
+        """Share of the samples that stand at such an instruction."""
+        return self._share(bool(pattern.match(each.mnemonic)) for each in self.instructions)
+
+    def vector_share(self, kind: str) -> float:
+        """Share of the samples at instructions that compute with vectors of that width."""
+        return self._share(_width(each) == kind for each in self.instructions)
+
+    def _share(self, wanted: Iterator[bool]) -> float:
+        samples = self.function.samples
+        found = sum(
+            samples[each.address]
+            for each, is_wanted in zip(self.instructions, wanted, strict=True)
+            if is_wanted
+        )
+        return found / max(1, samples.total())
+
+    @property
+    def hottest_loop(self) -> Loop | None:
+        """The smallest short loop with half of the samples."""
+        samples = self.function.samples
+        for loop in loops_in(self.instructions):
+            inside = sum(n for at, n in samples.items() if loop.start <= at < loop.end)
+            if loop.size <= _LARGEST_LOOP_BYTES and inside >= _HALF * samples.total():
+                return loop
+        return None
+
+
+def code_facts(
+    pairs: Sequence[tuple[SampledFunction | None, SampledFunction | None]],
+) -> tuple[tuple[str, ...], ...]:
+    """Facts on each function, before and after; none where too little is known of its code.
+
+    InternalError where the meter does not answer.
+    """
+    every = [each for pair in pairs for each in pair if each is not None and _is_known(each)]
+    codes = [_machine_code(each) for each in every]
+    read = iter(disassembled(find_meter(), [code for code in codes if code is not None]))
+    known = {
+        id(each): _Code(each, next(read))
+        for each, code in zip(every, codes, strict=True)
+        if code is not None
+    }
+    return tuple(_facts(*(known.get(id(each)) for each in pair)) for pair in pairs)
+
+
+def _is_known(function: SampledFunction) -> bool:
+    return 0 < function.size_bytes <= _LARGEST_BYTES
+
+
+def _machine_code(function: SampledFunction) -> MachineCode | None:
+    """Its code as if it began at address 0: so are its samples counted."""
+    try:
+        with elf_of(function.path) as elf:
+            bits = BITS.get(elf["e_machine"])
+            if bits is None:
+                return None
+            return MachineCode(bits, 0, elf.piece(function.offset, function.size_bytes))
+    except (DamagedFile, HostileFileError, OSError):
+        return None
+
+
+def _facts(before: _Code | None, after: _Code | None) -> tuple[str, ...]:
+    if before is None or after is None:
+        return ()
+    one, two = before.function, after.function
+    found = []
+    if one.size_bytes != two.size_bytes:
+        found.append(f"{one.size_bytes:,} bytes of code before, {two.size_bytes:,} after")
+    if min(one.samples.total(), two.samples.total()) < _FEWEST_SAMPLES:
+        return tuple(found)
+    for letter, width in _BITS_OF.items():
+        shares = before.vector_share(letter), after.vector_share(letter)
+        found += _changed(shares, f"in vectors of {width} bits")
+    found += _changed((before.share_of(_LOCKED), after.share_of(_LOCKED)), "at locks")
+    found += _changed((before.share_of(_DIVISION), after.share_of(_DIVISION)), "at divisions")
+    return (*found, *_loop_facts(before, after))
+
+
+def _changed(shares: tuple[float, float], what: str) -> Iterator[str]:
+    before, after = shares
+    if abs(after - before) >= _NOTEWORTHY:
+        yield f"{100 * before:.0f} % of its time {what} before, {100 * after:.0f} % after"
+
+
+def _loop_facts(before: _Code, after: _Code) -> Iterator[str]:
+    one, two = before.hottest_loop, after.hottest_loop
+    if one is None or two is None:
+        return
+    if one.size != two.size:
+        yield f"its hottest loop has {one.size} bytes before, {two.size} after"
+    starts = (*before.function.starts, *after.function.starts)
+    if len(before.function.starts) != 1 or len(after.function.starts) != 1:
+        return  # relinks have it at several places
+    places = [(at + loop.start) % _LINE for at, loop in zip(starts, (one, two), strict=True)]
+    if places[0] != places[1]:
+        yield f"its hottest loop begins at {places[0]} modulo {_LINE} before, at {places[1]} after"
+
+
+def _width(instruction: Instruction) -> str:
+    """The widest kind of vector that it computes with; empty of scalars and of other code."""
+    if not _PACKED.fullmatch(instruction.mnemonic):
+        return ""
+    found = set(_VECTOR.findall(instruction.operands))
+    return next((letter for letter in "zyx" if letter in found), "")
