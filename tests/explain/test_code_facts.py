@@ -10,7 +10,7 @@ import pytest
 
 from ensign.explain.code_facts import SampledFunction, code_facts
 from ensign.meter.client import find_meter
-from ensign.meter.questions import located
+from ensign.meter.questions import MachineCode, disassembled, located
 
 SOURCE = """
 __attribute__((noipa)) void work(float *a, const float *b, int n)
@@ -21,7 +21,7 @@ int main(int count, char **words) { float a[64] = {0}, b[64] = {0};
 
 
 def built(folder: Path, name: str, *flags: str) -> SampledFunction:
-    """`work`, sampled evenly all over its code."""
+    """`work`, sampled evenly at all its instructions."""
     (folder / "w.c").write_text(SOURCE)
     program = folder / name
     subprocess.run(["gcc", *flags, "w.c", "-o", name], cwd=folder, check=True)
@@ -30,7 +30,9 @@ def built(folder: Path, name: str, *flags: str) -> SampledFunction:
     (place,) = located(find_meter(), {program: [at]})[program]
     assert place.size is not None
     assert place.within == 0
-    samples = Counter(dict.fromkeys(range(place.size), 10))
+    code = program.read_bytes()[at : at + place.size]
+    (instructions,) = disassembled(find_meter(), [MachineCode(64, 0, code)])
+    samples = Counter({each.address: 10 for each in instructions})
     return SampledFunction(program, at, place.size, {at}, samples)
 
 
