@@ -25,6 +25,10 @@ FEW_SAMPLES = "(functions with few samples)"
 _FEWEST_SAMPLES = 30
 _MOST_WITH_FACTS = 20
 _FEWEST_OF_ONE = 30  # an interval of fewer would say too much
+# Of a program that computes all the time: CPU over wall time, and how far samples in system calls may
+# exceed their accounted share, before they are of tasks that sleep.
+_LEAST_BUSY, _MOST_BUSY = 0.9, 1.02
+_MOST_TIMES, _MOST_MORE = 2.5, 0.05
 _SOURCE_SHARE = 0.5  # of the samples in the programs themselves, for rows by source to say enough
 NO_SLICES = "whole executions have no slices, at whose ends programs are looked at"
 UNTOLD = "the kernel does not tell where stopped programs stand"
@@ -198,14 +202,20 @@ class _Pair:
         sides: Sequence[Sequence[_Execution]],
         counted: Callable[[_Execution], Counter[Function]],
     ) -> tuple[FunctionCost, tuple[FunctionCost, ...]] | None:
-        raw = [[counted(each) for each in side] for side in sides]
+        in_calls = all(map(_computes, sides))
+        raw = [[_with_calls(counted(each), each, in_calls) for each in side] for side in sides]
         moved = _moved(*(frozenset(key for each in side for key in each) for side in raw))
         total = _renamed(sum((each for side in raw for each in side), Counter()), moved)
         few = [key for key, count in total.items() if count < _FEWEST_OF_ONE]
+        few = [key for key in few if key.name != KERNEL]
         moved |= dict.fromkeys(few, Function("", FEW_SAMPLES))
         executions = [
             [
-                SampledExecution(each.user_ns, each.system_ns, _renamed(count, moved))
+                SampledExecution(
+                    each.user_ns + (each.system_ns if in_calls else 0),
+                    0 if in_calls else each.system_ns,
+                    _renamed(count, moved),
+                )
                 for each, count in zip(side, counts, strict=True)
             ]
             for side, counts in zip(sides, raw, strict=True)
@@ -215,7 +225,8 @@ class _Pair:
             return None
         symbols = self._symbols(sides, moved)
         rows = [_row(key, each, symbols) for key, each in found.functions.items()]
-        rows.append(_row(Function("", KERNEL), found.kernel, {}))
+        if not in_calls:
+            rows.append(_row(Function("", KERNEL), found.kernel, {}))
         ordered = sorted(rows, key=lambda row: (-abs(row.difference), row.file, row.name))
         return _row(Function("", ""), found.total, {}), tuple(ordered)
 
@@ -283,6 +294,7 @@ class _Execution:
     """Mean times (ns per operation) of the copies of a side in a trial, and their samples."""
 
     trial: Trial
+    wall_ns: float
     user_ns: float
     system_ns: float
     samples: tuple[tuple[str, CodeSamples], ...]
@@ -292,10 +304,42 @@ def _of(trial: Trial, names: Sequence[str]) -> _Execution:
     copies = [totals for totals in trial.variants if totals.variant in names]
     return _Execution(
         trial,
+        sum(each.wall_ns / each.operations for each in copies) / len(copies),
         sum(each.user_ns / each.operations for each in copies) / len(copies),
         sum(each.system_ns / each.operations for each in copies) / len(copies),
         tuple((each.variant, _samples(each)) for each in copies),
     )
+
+
+def _computes(side: Sequence[_Execution]) -> bool:
+    """True if nobody sleeps, so that samples in system calls are of CPU time.
+
+    Accounts of user and system time are by the clock's ticks, which short system calls evade: their
+    time is booked as the user's.
+    """
+    user, system, wall = (
+        sum(times)
+        for times in zip(*((e.user_ns, e.system_ns, e.wall_ns) for e in side), strict=True)
+    )
+    calls = sum(samples.in_calls for each in side for _, samples in each.samples)
+    code = sum(
+        samples.elsewhere + sum(count for file in samples.files for _, count in file.places)
+        for each in side
+        for _, samples in each.samples
+    )
+    if not code or not wall:
+        return False
+    accounted = system / (user + system)
+    is_busy = _LEAST_BUSY <= (user + system) / wall <= _MOST_BUSY
+    return is_busy and calls / (calls + code) <= _MOST_TIMES * accounted + _MOST_MORE
+
+
+def _with_calls(
+    counts: Counter[Function], execution: _Execution, wanted: bool
+) -> Counter[Function]:
+    if wanted:
+        counts[Function("", KERNEL)] += sum(each.in_calls for _, each in execution.samples)
+    return counts
 
 
 def _moved(before: frozenset[Function], after: frozenset[Function]) -> dict[Function, Function]:
