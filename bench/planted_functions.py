@@ -1,4 +1,4 @@
-"""Does `ensign explain` find the functions in which a planted difference lies?
+"""Whether `ensign explain` finds the functions in which a planted difference lies.
 
     python bench/planted_functions.py FOLDER [--budget 20s]
 

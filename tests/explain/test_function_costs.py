@@ -110,6 +110,28 @@ def test_rows_add_up_and_the_twin_is_the_baseline(program: Path) -> None:
     assert {row.name for row in found.by_source} >= {"work", "main"}
 
 
+def test_system_calls_are_told_by_samples_where_nobody_sleeps(program: Path) -> None:
+    """The clock's ticks book much of short system calls as the user's."""
+    work = sampled(program, {offset_of(program, "work"): 40}, in_calls=10)
+    calling = sampled(program, {offset_of(program, "work"): 40}, in_calls=40)
+
+    def used(variant: str, ms: int, samples: CodeSamples) -> VariantTotals:
+        found = totals(variant, ms, samples)
+        return replace(found, user_ns=found.user_ns * 3 // 4, system_ns=found.user_ns // 4)
+
+    trials = [trial(n, used("1", 50, work), used("2", 80, calling)) for n in range(3)]
+    rows = by_name(costs(trials).by_symbol)
+    assert rows[KERNEL].before_ns == pytest.approx(10 * MS)
+    assert rows[KERNEL].after_ns == pytest.approx(40 * MS)
+    assert rows["work"].difference == pytest.approx(0)
+    asleep = [
+        replace(each, variants=tuple(replace(v, wall_ns=2 * v.wall_ns) for v in each.variants))
+        for each in trials
+    ]
+    rows = by_name(costs(asleep).by_symbol)
+    assert rows[KERNEL].before_ns == pytest.approx(12.5 * MS)
+
+
 def test_what_has_few_samples_is_one_row(program: Path) -> None:
     work, main = offset_of(program, "work"), offset_of(program, "main")
     most = sampled(program, {work: 40, main: 1})

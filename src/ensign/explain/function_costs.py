@@ -25,8 +25,8 @@ FEW_SAMPLES = "(functions with few samples)"
 _FEWEST_SAMPLES = 30
 _MOST_WITH_FACTS = 20
 _FEWEST_OF_ONE = 30  # an interval of fewer would say too much
-# Of a program that computes all the time: CPU over wall time, and how far samples in system calls may
-# exceed their accounted share, before they are of tasks that sleep.
+# Of a program that computes all the time: CPU over wall time, and how far samples in system calls
+# may exceed their accounted share, before they are of tasks that sleep.
 _LEAST_BUSY, _MOST_BUSY = 0.9, 1.02
 _MOST_TIMES, _MOST_MORE = 2.5, 0.05
 _SOURCE_SHARE = 0.5  # of the samples in the programs themselves, for rows by source to say enough
@@ -200,10 +200,11 @@ class _Pair:
     def _rows(
         self,
         sides: Sequence[Sequence[_Execution]],
-        counted: Callable[[_Execution], Counter[Function]],
+        counted: _CountedBy,
     ) -> tuple[FunctionCost, tuple[FunctionCost, ...]] | None:
         in_calls = all(map(_computes, sides))
-        raw = [[_with_calls(counted(each), each, in_calls) for each in side] for side in sides]
+        counted = _with_calls(counted) if in_calls else counted
+        raw = [[counted(each) for each in side] for side in sides]
         moved = _moved(*(frozenset(key for each in side for key in each) for side in raw))
         total = _renamed(sum((each for side in raw for each in side), Counter()), moved)
         few = [key for key, count in total.items() if count < _FEWEST_OF_ONE]
@@ -300,6 +301,9 @@ class _Execution:
     samples: tuple[tuple[str, CodeSamples], ...]
 
 
+_CountedBy = Callable[[_Execution], Counter[Function]]
+
+
 def _of(trial: Trial, names: Sequence[str]) -> _Execution:
     copies = [totals for totals in trial.variants if totals.variant in names]
     return _Execution(
@@ -317,10 +321,9 @@ def _computes(side: Sequence[_Execution]) -> bool:
     Accounts of user and system time are by the clock's ticks, which short system calls evade: their
     time is booked as the user's.
     """
-    user, system, wall = (
-        sum(times)
-        for times in zip(*((e.user_ns, e.system_ns, e.wall_ns) for e in side), strict=True)
-    )
+    user = sum(each.user_ns for each in side)
+    system = sum(each.system_ns for each in side)
+    wall = sum(each.wall_ns for each in side)
     calls = sum(samples.in_calls for each in side for _, samples in each.samples)
     code = sum(
         samples.elsewhere + sum(count for file in samples.files for _, count in file.places)
@@ -334,12 +337,12 @@ def _computes(side: Sequence[_Execution]) -> bool:
     return is_busy and calls / (calls + code) <= _MOST_TIMES * accounted + _MOST_MORE
 
 
-def _with_calls(
-    counts: Counter[Function], execution: _Execution, wanted: bool
-) -> Counter[Function]:
-    if wanted:
-        counts[Function("", KERNEL)] += sum(each.in_calls for _, each in execution.samples)
-    return counts
+def _with_calls(counted: _CountedBy) -> _CountedBy:
+    def more(execution: _Execution) -> Counter[Function]:
+        calls = sum(samples.in_calls for _, samples in execution.samples)
+        return Counter({**counted(execution), Function("", KERNEL): calls})
+
+    return more
 
 
 def _moved(before: frozenset[Function], after: frozenset[Function]) -> dict[Function, Function]:
