@@ -10,9 +10,10 @@ from dataclasses import replace
 from ensign.model.builds import BuildError, BuildFacts, BuildStatus
 from ensign.model.comparisons import Comparison, Direction, OtherMetric, Size, TimeShares
 from ensign.model.findings import Finding, Severity
-from ensign.model.function_costs import FunctionCost, FunctionCosts
 from ensign.model.results import (
     Confirmation,
+    FunctionCost,
+    FunctionCosts,
     LatencyComparison,
     LayoutFacts,
     LayoutSplit,

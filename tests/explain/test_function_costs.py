@@ -21,7 +21,7 @@ from ensign.explain.function_costs import (
 )
 from ensign.meter.client import find_meter
 from ensign.meter.questions import located
-from ensign.model.function_costs import FunctionCost, FunctionCosts
+from ensign.model.results import FunctionCost, FunctionCosts
 from ensign.model.trials import (
     TWIN,
     CodeSamples,

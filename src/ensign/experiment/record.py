@@ -13,9 +13,8 @@ from ensign.experiment.exclusions import failing_runs
 from ensign.model.builds import BuildFacts
 from ensign.model.experiment import Precision
 from ensign.model.findings import Finding
-from ensign.model.function_costs import FunctionCosts
 from ensign.model.quoting import quoted
-from ensign.model.results import MachineFacts, Result, Spread, Stopped, VariantFacts
+from ensign.model.results import FunctionCosts, MachineFacts, Result, Spread, Stopped, VariantFacts
 from ensign.model.traced_execution import MappedFile, WhatRan
 from ensign.model.trials import TWIN, Mode, Trial, VariantFailure
 from ensign.stats.rounds import RoundCosts

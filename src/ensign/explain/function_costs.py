@@ -12,7 +12,7 @@ from ensign.explain.code_facts import SampledFunction, code_facts
 from ensign.explain.function_names import ALLOCATION, interface_of, source_name
 from ensign.meter.client import find_meter
 from ensign.meter.questions import Place, located
-from ensign.model.function_costs import FunctionCost, FunctionCosts
+from ensign.model.results import FunctionCost, FunctionCosts
 from ensign.model.trials import TWIN, CodeSamples, Mode, SampledFile, Trial, VariantTotals
 from ensign.proof.loaded_bytes import loader_name
 from ensign.proof.loader import ALLOCATORS
@@ -330,7 +330,7 @@ def _computes(side: Sequence[_Execution]) -> bool:
         for each in side
         for _, samples in each.samples
     )
-    if not code or not wall:
+    if not code or not wall or not user + system:
         return False
     accounted = system / (user + system)
     is_busy = _LEAST_BUSY <= (user + system) / wall <= _MOST_BUSY
@@ -386,13 +386,13 @@ def _row(
 
 def _why_unknown(trials: Sequence[Trial], taken: tuple[int, int]) -> str:
     every = [_samples(totals) for trial in trials for totals in trial.variants]
-    if all(trial.mode is Mode.ALTERNATING for trial in trials):
+    if trials and all(trial.mode is Mode.ALTERNATING for trial in trials):
         return NO_SLICES
     if any(each.unknown for each in every) and not any(
         each.files or each.elsewhere or each.in_calls for each in every
     ):
         return UNTOLD
-    if min(taken) < _FEWEST_SAMPLES:
+    if trials and min(taken) < _FEWEST_SAMPLES:
         waiting = sum(each.in_calls for each in every)
         if waiting > sum(taken):
             return f"it stood in system calls at {waiting} looks, and in code at {sum(taken)} alone"

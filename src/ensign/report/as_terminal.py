@@ -23,9 +23,6 @@ from ensign.report.figures import COLUMNS as LATENCY_COLUMNS
 from ensign.report.figures import HEADING as LATENCY
 from ensign.report.figures import READ as LATENCY_READ
 from ensign.report.figures import latency_tables
-from ensign.report.function_costs import COLUMNS as COLUMNS_FUNCTIONS
-from ensign.report.function_costs import HEADING as HEADING_FUNCTIONS
-from ensign.report.function_costs import brief_table, function_sections
 from ensign.report.layouts import ONE_BINARY_NOTE, WITHIN_SPREAD_NOTE
 from ensign.report.notes import (
     BY_MINIMUM,
@@ -372,15 +369,19 @@ def _latency(page: Page, result: Result) -> None:
 
 def _functions(page: Page, result: Result, *, brief: bool) -> None:
     """Where the difference lies, if anybody asked; in brief the better table alone."""
-    for section in function_sections(result):
+    if not result.functions:
+        return
+    from ensign.report import function_costs  # noqa: PLC0415  # few ask
+
+    for section in function_costs.function_sections(result):
         page.line(section.text)
         tables = section.tables if not brief else section.tables[:1] if section.differs else ()
         for found in tables:
-            shown = brief_table(found) if brief else found
-            title = f"{HEADING_FUNCTIONS}, {found.by}" if not brief else ""
+            shown = function_costs.brief_table(found) if brief else found
+            title = f"{function_costs.HEADING}, {found.by}" if not brief else ""
             table = _new_table(title, ruled=not brief)
-            _name_column(table, COLUMNS_FUNCTIONS[0])
-            for header in COLUMNS_FUNCTIONS[1:]:
+            _name_column(table, function_costs.COLUMNS[0])
+            for header in function_costs.COLUMNS[1:]:
                 table.add_column(header, justify="right", no_wrap=True)
             rows = [
                 [_text(row.name), *(_text(cell, row.row.direction) for cell in row.cells)]

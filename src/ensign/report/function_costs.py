@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ensign.model.comparisons import Direction
-from ensign.model.function_costs import FunctionCost, FunctionCosts
-from ensign.model.results import Result
+from ensign.model.results import FunctionCost, FunctionCosts, Result
 from ensign.model.trials import Metric
 from ensign.model.units import pluralize
 from ensign.report import figures

@@ -9,7 +9,7 @@ from ensign.experiment.compare.result import FinishedRace
 from ensign.experiment.compare.tracing import Traces
 from ensign.experiment.tracing import in_own_scratch
 from ensign.explain.function_costs import FunctionReader, function_costs
-from ensign.model.function_costs import FunctionCosts
+from ensign.model.results import FunctionCosts
 from ensign.model.trials import TWIN, SampledFile, Trial
 
 

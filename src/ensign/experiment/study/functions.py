@@ -8,7 +8,7 @@ from pathlib import Path
 from ensign.experiment.study.sensitivity import SampleReader
 from ensign.experiment.study.variants import VariantSet
 from ensign.explain.function_costs import FunctionReader, function_costs
-from ensign.model.function_costs import FunctionCosts
+from ensign.model.results import FunctionCosts
 from ensign.model.study import Study
 from ensign.model.trials import TWIN, SampledFile, Trial, failed_variants
 
