@@ -1,14 +1,13 @@
 //! Which functions hold places of a program's file: by its symbols, its table for unwinding, and its
 //! debug information, also where that is a file of its own.
 
-use crate::bytes_of;
-use crate::units::{mapped, section};
+use crate::units::{endian_of, mapped, section};
+use crate::{bytes_of, Texts};
 use addr2line::{demangle_auto, Context};
 use gimli::{BaseAddresses, EhFrame, EhFrameHdr, EndianSlice, RunTimeEndian, UnwindSection};
 use object::read::{File, Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -104,11 +103,7 @@ pub(crate) fn of_files<'data>(
     debug: Option<&File<'data>>,
     places: &[u64],
 ) -> Result<Answer, String> {
-    let endian = if file.is_little_endian() {
-        RunTimeEndian::Little
-    } else {
-        RunTimeEndian::Big
-    };
+    let endian = endian_of(file);
     let told = debug.unwrap_or(file);
     let sections = gimli::DwarfSections::load(|id| section(told, id))?;
     let dwarf = sections.borrow(|section| EndianSlice::new(&section.data, endian));
@@ -129,7 +124,7 @@ pub(crate) fn of_files<'data>(
             .or(bounds);
         let start = bounds.map(|it| it.0).or(symbol.map(|symbol| symbol.0));
         let mut place = Place {
-            function: symbol.map(|symbol| texts.demangled(symbol.2)),
+            function: symbol.map(|symbol| demangled(&mut texts, symbol.2)),
             start,
             within: start.map(|start| address.saturating_sub(start)),
             size: bounds.map(|(start, end)| end.saturating_sub(start)),
@@ -169,7 +164,7 @@ fn add_lines(
             .function
             .and_then(|function| function.raw_name().ok().map(Cow::into_owned))
         {
-            place.inlined.push(texts.demangled(&name));
+            place.inlined.push(demangled(texts, &name));
         }
         if let Some(location) = frame.location.filter(|_| place.line.is_none()) {
             place.file = location.file.map(|file| texts.place(file));
@@ -261,31 +256,14 @@ impl<'data> Unwinding<'data> {
     }
 }
 
-#[derive(Default)]
-struct Texts {
-    all: Vec<String>,
-    places: HashMap<String, usize>,
-}
-
-impl Texts {
-    fn demangled(&mut self, name: &str) -> usize {
-        let short = name.len() <= LONGEST_NAME;
-        let plain = if short {
-            demangle_auto(Cow::Borrowed(name), None)
-        } else {
-            Cow::Borrowed("(a long name)")
-        };
-        self.place(&plain)
-    }
-
-    fn place(&mut self, text: &str) -> usize {
-        if let Some(place) = self.places.get(text) {
-            return *place;
-        }
-        self.all.push(text.to_owned());
-        self.places.insert(text.to_owned(), self.all.len() - 1);
-        self.all.len() - 1
-    }
+fn demangled(texts: &mut Texts, name: &str) -> usize {
+    let short = name.len() <= LONGEST_NAME;
+    let plain = if short {
+        demangle_auto(Cow::Borrowed(name), None)
+    } else {
+        Cow::Borrowed("(a long name)")
+    };
+    texts.place(&plain)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What each compile unit says of itself: the first entry of its tree, and nothing below that.
 
-use crate::bytes_of;
+use crate::{bytes_of, Texts};
 use gimli::{
     AttributeValue, DebugStrOffsetsBase, Dwarf, DwarfFileType, EndianSlice, Reader, ReaderOffset,
     Relocate, RelocateReader, RunTimeEndian, SectionId, UnitHeader,
@@ -10,7 +10,6 @@ use object::{File, Object, ObjectKind, ObjectSection};
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -104,13 +103,17 @@ pub(crate) struct Section<'data> {
 
 type Slice<'data> = RelocateReader<EndianSlice<'data, RunTimeEndian>, &'data Relocations>;
 
-pub(crate) fn of_bytes(data: &[u8]) -> Result<Answer, String> {
-    let file = File::parse(data).map_err(|error| error.to_string())?;
-    let endian = if file.is_little_endian() {
+pub(crate) fn endian_of(file: &File) -> RunTimeEndian {
+    if file.is_little_endian() {
         RunTimeEndian::Little
     } else {
         RunTimeEndian::Big
-    };
+    }
+}
+
+pub(crate) fn of_bytes(data: &[u8]) -> Result<Answer, String> {
+    let file = File::parse(data).map_err(|error| error.to_string())?;
+    let endian = endian_of(&file);
     let sections = gimli::DwarfSections::load(|id| {
         // The others are none of their business.
         if OF_UNITS.contains(&id) {
@@ -130,14 +133,18 @@ pub(crate) fn of_bytes(data: &[u8]) -> Result<Answer, String> {
     let mut headers = dwarf.units();
     while let Some(header) = headers.next().map_err(damage)? {
         found.read(&dwarf, &header, is_object).map_err(damage)?;
-        if found.answer.units.len() > MOST_UNITS {
+        if found.units.len() > MOST_UNITS {
             return Err(format!("it has more than {MOST_UNITS} compile units"));
         }
-        if found.bytes > MOST_TEXT_BYTES {
+        if found.texts.bytes > MOST_TEXT_BYTES {
             return Err("the texts of its units are longer than any that are read".into());
         }
     }
-    Ok(found.answer)
+    Ok(Answer {
+        texts: found.texts.all,
+        units: found.units,
+        damaged: None,
+    })
 }
 
 fn damage(error: gimli::Error) -> String {
@@ -180,9 +187,8 @@ pub(crate) fn section<'data>(file: &File<'data>, id: SectionId) -> Result<Sectio
 
 #[derive(Default)]
 struct Found {
-    answer: Answer,
-    places: HashMap<String, usize>,
-    bytes: usize,
+    texts: Texts,
+    units: Vec<Unit>,
 }
 
 impl Found {
@@ -231,16 +237,16 @@ impl Found {
         // The base may stand behind what it is of.
         let mut text = |value: Option<AttributeValue<Slice>>| {
             let said = value.and_then(|value| text_of(dwarf, encoding, base, value));
-            self.place(said.unwrap_or_default())
+            self.texts.place(&said.unwrap_or_default())
         };
         let (producer, folder) = (text(producer), text(folder));
         let (own, named) = (text(name), text(split.clone()));
-        let empty = |place: usize| self.answer.texts[place].is_empty();
+        let empty = |place: usize| self.texts.all[place].is_empty();
         let (name, split) = (
             if empty(own) { named } else { own },
             split.is_some() && empty(producer),
         );
-        self.answer.units.push(Unit {
+        self.units.push(Unit {
             producer,
             name,
             folder,
@@ -248,17 +254,6 @@ impl Found {
             split,
         });
         Ok(())
-    }
-
-    fn place(&mut self, text: String) -> usize {
-        if let Some(place) = self.places.get(&text) {
-            return *place;
-        }
-        let place = self.answer.texts.len();
-        self.bytes += text.len();
-        self.answer.texts.push(text.clone());
-        self.places.insert(text, place);
-        place
     }
 }
 

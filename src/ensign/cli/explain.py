@@ -19,10 +19,9 @@ from ensign.cli.options import (
 )
 from ensign.experiment.compare.options import DEFAULT_BUDGET_NS, Options
 from ensign.model.errors import InputError
-from ensign.model.trials import Mode
-from ensign.model.units import duration_option
+from ensign.model.trials import SAMPLED_SLICE, Mode
+from ensign.model.units import duration_option, parse_duration_ns
 
-_SAMPLED_SLICE_NS = 1_000_000
 _OF_STUDIES = ("commands", "workloads", "budget_ns", "share_machine")
 _STUDY_WORDS = 3
 
@@ -76,7 +75,7 @@ def _of_commands(
         raise InputError("explain looks at programs between slices: leave out --mode alternating")
     budget_ns = options.budget_ns or (None if options.least_runs else DEFAULT_BUDGET_NS)
     shorter = options.drive is None and "slice_ns" not in given
-    slice_ns = _SAMPLED_SLICE_NS if shorter else options.slice_ns
+    slice_ns = parse_duration_ns(SAMPLED_SLICE) if shorter else options.slice_ns
     asked = replace(options, sampled=True, budget_ns=budget_ns, slice_ns=slice_ns)
     return run_compare(asked, outputs, failing, redo=redo, details=details)
 

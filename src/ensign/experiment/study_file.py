@@ -21,6 +21,7 @@ from ensign.model.study_build import CheckSection
 from ensign.model.study_problems import Problem, Where, check_shape, suggestion
 from ensign.model.study_rules import absent_cpus, broken_rules
 from ensign.model.study_suite import Suite
+from ensign.model.trials import SAMPLED_SLICE
 from ensign.model.units import parse_duration_ns, parse_share
 from ensign.model.variants import Variant
 from ensign.variants.expand import expand as variants_of
@@ -29,8 +30,6 @@ from ensign.workloads.inputs import split_inputs
 from ensign.workloads.rules import workload_problems
 
 KeyPath = tuple[str | int, ...]
-# More looks in the same time, at no less precision.
-SAMPLED_SLICE = "1ms"
 
 _PUNCTUATION = frozenset(("[", "]", "[[", "]]", ",", "{", "}", "=", ".", "comment"))
 

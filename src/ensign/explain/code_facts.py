@@ -13,14 +13,13 @@ from ensign.meter.client import find_meter
 from ensign.meter.questions import Instruction, MachineCode, disassembled
 from ensign.proof.bounded_elf import DamagedFile, elf_of
 from ensign.proof.instructions import BITS
-from ensign.proof.sampled_code import Loop, loops_in
+from ensign.proof.sampled_code import Loop, hottest_loop, loops_in
 
 _LARGEST_BYTES = 1 << 20
 _LARGEST_LOOP_BYTES = 512
 _FEWEST_SAMPLES = 30
 _NOTEWORTHY = 0.05
 _LINE = 64
-_HALF = 0.5
 _VECTOR = re.compile(r"\b([xyz])mm\d+")
 _BITS_OF = {"x": 128, "y": 256, "z": 512}
 # Packed operations; scalar ones use the same registers.
@@ -73,11 +72,7 @@ class _Code:
     def hottest_loop(self) -> Loop | None:
         """The smallest short loop with half of the samples."""
         samples = self.function.samples
-        for loop in loops_in(self.instructions):
-            inside = sum(n for at, n in samples.items() if loop.start <= at < loop.end)
-            if loop.size <= _LARGEST_LOOP_BYTES and inside >= _HALF * samples.total():
-                return loop
-        return None
+        return hottest_loop(loops_in(self.instructions), samples, _LARGEST_LOOP_BYTES)
 
 
 def code_facts(

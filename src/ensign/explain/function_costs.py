@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,15 @@ from ensign.explain.function_names import ALLOCATION, interface_of, source_name
 from ensign.meter.client import find_meter
 from ensign.meter.questions import Place, located
 from ensign.model.results import FunctionCost, FunctionCosts
-from ensign.model.trials import TWIN, CodeSamples, Mode, SampledFile, Trial, VariantTotals
+from ensign.model.trials import (
+    TWIN,
+    CodeSamples,
+    Mode,
+    SampledFile,
+    Trial,
+    VariantTotals,
+    name_without_group,
+)
 from ensign.proof.loaded_bytes import loader_name
 from ensign.proof.loader import ALLOCATORS
 from ensign.stats.function_costs import CostDifference, SampledExecution, cost_differences
@@ -52,6 +60,19 @@ class _Found:
     place: Place
 
 
+class _Sample(NamedTuple):
+    """A place in a file, what lies there as far as it is known, and how often it was met."""
+
+    path: Path | None
+    offset: int
+    found: _Found | None
+    times: int
+
+
+# Workload, round and variant.
+_Key = tuple[str, int, str]
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionReader:
     """Finds functions at the places of samples; `open_file` says where a variant's file lies now.
@@ -61,20 +82,22 @@ class FunctionReader:
 
     open_file: OpenFile
 
-    def read(self, trials: Sequence[Trial]) -> Mapping[tuple[Path, int], _Found]:
-        """By path and offset. InternalError where the meter does not answer."""
+    def read(self, trials: Sequence[Trial]) -> Mapping[_Key, tuple[_Sample, ...]]:
+        """Samples in files, of each variant in each trial. InternalError without an answer."""
+        opened: list[tuple[_Key, Path | None, SampledFile]] = []
         asked: defaultdict[Path, set[int]] = defaultdict(set)
         users: defaultdict[Path, set[str]] = defaultdict(set)
         for trial in trials:
             for totals in trial.variants:
                 for file in _samples(totals).files:
                     path = self.open_file(trial, totals.variant, file)
+                    opened.append((_key(trial, totals.variant), path, file))
                     if path is not None:
                         asked[path].update(offset for offset, _ in file.places)
                         users[path].add(totals.variant)
         ordered = {path: tuple(sorted(offsets)) for path, offsets in asked.items()}
         answers = located(find_meter(), ordered) if ordered else {}
-        known: dict[tuple[Path, int], _Found] = {}
+        known: dict[tuple[Path | None, int], _Found] = {}
         for path, places in answers.items():
             label = loader_name(str(path)) if ".so" in path.name else ""
             # Of one file that several run, an address is as good as a name.
@@ -82,7 +105,17 @@ class FunctionReader:
             # Where a file is no program there are no places.
             for offset, place in zip(ordered[path], places, strict=False):
                 known[path, offset] = _found(place, label, shared)
-        return known
+        found: defaultdict[_Key, list[_Sample]] = defaultdict(list)
+        for key, where, file in opened:
+            found[key] += (
+                _Sample(where, offset, known.get((where, offset)), count)
+                for offset, count in file.places
+            )
+        return {key: tuple(samples) for key, samples in found.items()}
+
+
+def _key(trial: Trial, variant: str) -> _Key:
+    return trial.workload, trial.round_index, variant
 
 
 def _found(place: Place, label: str, shared: str) -> _Found:
@@ -107,16 +140,16 @@ def function_costs(
     trials: Sequence[Trial], baseline: str, reader: FunctionReader, level: float
 ) -> tuple[FunctionCosts, ...]:
     """One for each variant and workload, in the order of the trials; the twin is the baseline."""
-    found = reader.read(trials)
+    samples = reader.read(trials)
     by_workload: defaultdict[str, list[Trial]] = defaultdict(list)
     for trial in trials:
         by_workload[trial.workload].append(trial)
     names = dict.fromkeys(totals.variant for trial in trials for totals in trial.variants)
     return tuple(
-        _Pair(own, baseline, name, reader.open_file, found, level).costs(workload)
+        _Pair(own, baseline, name, samples, level).costs(workload)
         for workload, own in by_workload.items()
         for name in names
-        if name.partition(" (group ")[0] not in (baseline, TWIN)
+        if name_without_group(name) not in (baseline, TWIN)
     )
 
 
@@ -125,8 +158,7 @@ class _Pair:
     trials: Sequence[Trial]
     baseline: str
     variant: str
-    open_file: OpenFile
-    found: Mapping[tuple[Path, int], _Found]
+    samples: Mapping[_Key, tuple[_Sample, ...]]
     level: float
 
     def costs(self, workload: str) -> FunctionCosts:
@@ -136,183 +168,172 @@ class _Pair:
             if {self.baseline, self.variant} <= {totals.variant for totals in trial.variants}
         ]
         sides = (
-            [_of(trial, self._copies(trial)) for trial in both],
-            [_of(trial, (self.variant,)) for trial in both],
+            [self._of(trial, self._copies(trial)) for trial in both],
+            [self._of(trial, (self.variant,)) for trial in both],
         )
-        counts = [Counter[Function]() for _ in sides]
-        for side, count in zip(sides, counts, strict=True):
-            for each in side:
-                count.update(self._by_symbol(each))
-        taken = (counts[0].total(), counts[1].total())
-        named = FunctionCosts(self.variant, workload, self.level, taken)
-        why = _why_unknown(both, taken)
-        rows = None if why else self._rows(sides, self._by_symbol)
+        before, after = (sum(each.in_code for each in side) for side in sides)
+        named = FunctionCosts(self.variant, workload, self.level, (before, after))
+        why = _why_unknown(both, named.samples)
+        rows = None if why else _rows_of(sides, _by_symbol, self.level)
         if rows is None:
-            return _unknown(named, why or "too few executions were raced")
-        by_source = self._rows(sides, self._by_source) if self._has_lines(sides) else None
-        return FunctionCosts(
-            self.variant,
-            workload,
-            self.level,
-            taken,
-            rows[0],
-            self._with_facts(rows[1], sides),
-            () if by_source is None else by_source[1],
+            return replace(named, unknown=why or "too few executions were raced")
+        by_source = _rows_of(sides, _by_source, self.level) if _has_lines(sides) else None
+        return replace(
+            named,
+            total=rows[0],
+            by_symbol=_with_facts(rows[1], sides),
+            by_source=() if by_source is None else by_source[1],
         )
-
-    def _with_facts(
-        self, rows: Sequence[FunctionCost], sides: Sequence[Sequence[_Execution]]
-    ) -> tuple[FunctionCost, ...]:
-        """The rows that differ most, with what differs in their code."""
-        told = [row for row in rows if row.excludes_zero and not row.name.startswith("(")]
-        told = told[:_MOST_WITH_FACTS]
-        code = [self._code(side) for side in sides]
-        pairs = [
-            (code[0].get(Function(row.file, row.name)), code[1].get(Function(row.file, row.name)))
-            for row in told
-        ]
-        facts = dict(zip(told, code_facts(pairs), strict=True))
-        return tuple(replace(row, facts=facts.get(row, ())) for row in rows)
-
-    def _code(self, side: Sequence[_Execution]) -> dict[Function, SampledFunction]:
-        """Each function's code of the size that has most samples: relinks may pad it."""
-        found: defaultdict[Function, dict[int, SampledFunction]] = defaultdict(dict)
-        for execution in side:
-            for path, offset, one, count in self._places(execution):
-                place = Place() if one is None else one.place
-                if one is None or path is None or place.start is None or place.within is None:
-                    continue
-                size = place.size or 0
-                code = SampledFunction(path, offset - place.within, size)
-                code = found[one.by_symbol].setdefault(size, code)
-                code.starts.add(place.start)
-                code.samples[place.within] += count
-        return {
-            function: max(codes.values(), key=lambda code: code.samples.total())
-            for function, codes in found.items()
-        }
 
     def _copies(self, trial: Trial) -> tuple[str, ...]:
         """The baseline that the variant was raced with, and its twin."""
         own = trial.baselines_of(self.variant)
         return (self.baseline, TWIN) if own is None else own[0]
 
-    def _rows(
-        self,
-        sides: Sequence[Sequence[_Execution]],
-        counted: _CountedBy,
-    ) -> tuple[FunctionCost, tuple[FunctionCost, ...]] | None:
-        in_calls = all(map(_computes, sides))
-        counted = _with_calls(counted) if in_calls else counted
-        raw = [[counted(each) for each in side] for side in sides]
-        moved = _moved(*(frozenset(key for each in side for key in each) for side in raw))
-        total = _renamed(sum((each for side in raw for each in side), Counter()), moved)
-        few = [key for key, count in total.items() if count < _FEWEST_OF_ONE]
-        few = [key for key in few if key.name != KERNEL]
-        moved |= dict.fromkeys(few, Function("", FEW_SAMPLES))
-        executions = [
-            [
-                SampledExecution(
-                    each.user_ns + (each.system_ns if in_calls else 0),
-                    0 if in_calls else each.system_ns,
-                    _renamed(count, moved),
-                )
-                for each, count in zip(side, counts, strict=True)
-            ]
-            for side, counts in zip(sides, raw, strict=True)
-        ]
-        found = cost_differences(executions[0], executions[1], self.level)
-        if found is None:
-            return None
-        symbols = self._symbols(sides, moved)
-        rows = [_row(key, each, symbols) for key, each in found.functions.items()]
-        if not in_calls:
-            rows.append(_row(Function("", KERNEL), found.kernel, {}))
-        ordered = sorted(rows, key=lambda row: (-abs(row.difference), row.file, row.name))
-        return _row(Function("", ""), found.total, {}), tuple(ordered)
-
-    def _by_symbol(self, execution: _Execution) -> Counter[Function]:
-        return self._counted(execution, lambda found: found.by_symbol)
-
-    def _by_source(self, execution: _Execution) -> Counter[Function]:
-        return self._counted(execution, lambda found: found.by_source or found.by_symbol)
-
-    def _seen(self, execution: _Execution) -> Iterator[tuple[_Found | None, int]]:
-        """Places of an execution in files, each with how often it was sampled."""
-        return ((found, count) for _, _, found, count in self._places(execution))
-
-    def _places(
-        self, execution: _Execution
-    ) -> Iterator[tuple[Path | None, int, _Found | None, int]]:
-        """The same, each with its file and offset."""
-        for variant, samples in execution.samples:
-            for file in samples.files:
-                path = self.open_file(execution.trial, variant, file)
-                for offset, count in file.places:
-                    found = None if path is None else self.found.get((path, offset))
-                    yield path, offset, found, count
-
-    def _counted(
-        self, execution: _Execution, chosen: Callable[[_Found], Function]
-    ) -> Counter[Function]:
-        elsewhere = sum(samples.elsewhere for _, samples in execution.samples)
-        counts = Counter({Function("", NO_FILE): elsewhere})
-        for found, count in self._seen(execution):
-            counts[Function("", NO_NAME) if found is None else chosen(found)] += count
-        return +counts
-
-    def _has_lines(self, sides: Iterable[Iterable[_Execution]]) -> bool:
-        """True if both sides tell what was inlined, for most of what is their own."""
-        for side in sides:
-            seen = [each for execution in side for each in self._seen(execution)]
-            own = [(found, count) for found, count in seen if found and not found.by_symbol.file]
-            told = sum(count for found, count in own if found.by_source)
-            if told <= _SOURCE_SHARE * sum(count for _, count in own):
-                return False
-        return True
-
-    def _symbols(
-        self, sides: Sequence[Sequence[_Execution]], moved: Mapping[Function, Function]
-    ) -> Mapping[Function, tuple[str, str]]:
-        """What each side calls a function, by most of its samples."""
-        seen: list[defaultdict[Function, Counter[str]]] = []
-        for side in sides:
-            names: defaultdict[Function, Counter[str]] = defaultdict(Counter)
-            for found, count in (each for execution in side for each in self._seen(execution)):
-                if found is not None:
-                    names[moved.get(found.by_symbol, found.by_symbol)][found.symbol] += count
-            seen.append(names)
-        keys = {*seen[0], *seen[1]}
-        return {key: (_most(seen[0].get(key)), _most(seen[1].get(key))) for key in keys}
-
-
-def _most(names: Counter[str] | None) -> str:
-    return names.most_common(1)[0][0] if names else ""
+    def _of(self, trial: Trial, names: Sequence[str]) -> _Execution:
+        copies = [totals for totals in trial.variants if totals.variant in names]
+        taken = [_samples(each) for each in copies]
+        return _Execution(
+            sum(each.wall_ns / each.operations for each in copies) / len(copies),
+            sum(each.user_ns / each.operations for each in copies) / len(copies),
+            sum(each.system_ns / each.operations for each in copies) / len(copies),
+            tuple(
+                sample
+                for each in copies
+                for sample in self.samples.get(_key(trial, each.variant), ())
+            ),
+            sum(each.elsewhere for each in taken),
+            sum(each.in_calls for each in taken),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class _Execution:
-    """Mean times (ns per operation) of the copies of a side in a trial, and their samples."""
+    """Mean times (ns per operation) of the copies of a side in a trial, and all their samples."""
 
-    trial: Trial
     wall_ns: float
     user_ns: float
     system_ns: float
-    samples: tuple[tuple[str, CodeSamples], ...]
+    in_files: tuple[_Sample, ...]
+    elsewhere: int
+    in_calls: int
+
+    @property
+    def in_code(self) -> int:
+        """Number of samples in code, of whatever file."""
+        return self.elsewhere + sum(sample.times for sample in self.in_files)
 
 
+_Sides = Sequence[Sequence[_Execution]]
 _CountedBy = Callable[[_Execution], Counter[Function]]
 
 
-def _of(trial: Trial, names: Sequence[str]) -> _Execution:
-    copies = [totals for totals in trial.variants if totals.variant in names]
-    return _Execution(
-        trial,
-        sum(each.wall_ns / each.operations for each in copies) / len(copies),
-        sum(each.user_ns / each.operations for each in copies) / len(copies),
-        sum(each.system_ns / each.operations for each in copies) / len(copies),
-        tuple((each.variant, _samples(each)) for each in copies),
-    )
+def _with_facts(rows: Sequence[FunctionCost], sides: _Sides) -> tuple[FunctionCost, ...]:
+    """The rows that differ most, with what differs in their code."""
+    told = [row for row in rows if row.excludes_zero and not row.name.startswith("(")]
+    told = told[:_MOST_WITH_FACTS]
+    before, after = map(_code, sides)
+    keys = [Function(row.file, row.name) for row in told]
+    pairs = [(before.get(key), after.get(key)) for key in keys]
+    facts = dict(zip(told, code_facts(pairs), strict=True))
+    return tuple(replace(row, facts=facts.get(row, ())) for row in rows)
+
+
+def _code(side: Sequence[_Execution]) -> dict[Function, SampledFunction]:
+    """Each function's code of the size that has most samples: relinks may pad it."""
+    found: defaultdict[Function, dict[int, SampledFunction]] = defaultdict(dict)
+    for path, offset, one, count in (each for execution in side for each in execution.in_files):
+        place = Place() if one is None else one.place
+        if one is None or path is None or place.start is None or place.within is None:
+            continue
+        size = place.size or 0
+        code = SampledFunction(path, offset - place.within, size)
+        code = found[one.by_symbol].setdefault(size, code)
+        code.starts.add(place.start)
+        code.samples[place.within] += count
+    return {
+        function: max(codes.values(), key=lambda code: code.samples.total())
+        for function, codes in found.items()
+    }
+
+
+def _rows_of(
+    sides: _Sides, counted: _CountedBy, level: float
+) -> tuple[FunctionCost, tuple[FunctionCost, ...]] | None:
+    """The whole, and what adds up to it; None where too little is known."""
+    in_calls = all(map(_computes, sides))
+    counted = _with_calls(counted) if in_calls else counted
+    raw = [[counted(each) for each in side] for side in sides]
+    moved = _moved(*(frozenset(key for each in side for key in each) for side in raw))
+    total = _renamed(sum((each for side in raw for each in side), Counter()), moved)
+    few = [key for key, count in total.items() if count < _FEWEST_OF_ONE and key.name != KERNEL]
+    moved |= dict.fromkeys(few, Function("", FEW_SAMPLES))
+    executions = [
+        [
+            SampledExecution(
+                each.user_ns + (each.system_ns if in_calls else 0),
+                0 if in_calls else each.system_ns,
+                _renamed(count, moved),
+            )
+            for each, count in zip(side, counts, strict=True)
+        ]
+        for side, counts in zip(sides, raw, strict=True)
+    ]
+    found = cost_differences(executions[0], executions[1], level)
+    if found is None:
+        return None
+    symbols = _symbols(sides, moved)
+    rows = [_row(key, each, symbols) for key, each in found.functions.items()]
+    if not in_calls:
+        rows.append(_row(Function("", KERNEL), found.kernel, {}))
+    ordered = sorted(rows, key=lambda row: (-abs(row.difference), row.file, row.name))
+    return _row(Function("", ""), found.total, {}), tuple(ordered)
+
+
+def _by_symbol(execution: _Execution) -> Counter[Function]:
+    return _counted(execution, lambda found: found.by_symbol)
+
+
+def _by_source(execution: _Execution) -> Counter[Function]:
+    return _counted(execution, lambda found: found.by_source or found.by_symbol)
+
+
+def _counted(execution: _Execution, chosen: Callable[[_Found], Function]) -> Counter[Function]:
+    counts = Counter({Function("", NO_FILE): execution.elsewhere})
+    for sample in execution.in_files:
+        key = Function("", NO_NAME) if sample.found is None else chosen(sample.found)
+        counts[key] += sample.times
+    return +counts
+
+
+def _has_lines(sides: _Sides) -> bool:
+    """True if both sides tell what was inlined, for most of what is their own."""
+    for side in sides:
+        seen = (sample for execution in side for sample in execution.in_files)
+        own = [each for each in seen if each.found and not each.found.by_symbol.file]
+        told = sum(each.times for each in own if each.found and each.found.by_source)
+        if told <= _SOURCE_SHARE * sum(each.times for each in own):
+            return False
+    return True
+
+
+def _symbols(
+    sides: _Sides, moved: Mapping[Function, Function]
+) -> Mapping[Function, tuple[str, str]]:
+    """What each side calls a function, by most of its samples."""
+    seen: list[defaultdict[Function, Counter[str]]] = []
+    for side in sides:
+        names: defaultdict[Function, Counter[str]] = defaultdict(Counter)
+        for _, _, found, count in (each for execution in side for each in execution.in_files):
+            if found is not None:
+                names[moved.get(found.by_symbol, found.by_symbol)][found.symbol] += count
+        seen.append(names)
+    keys = {*seen[0], *seen[1]}
+    return {key: (_most(seen[0].get(key)), _most(seen[1].get(key))) for key in keys}
+
+
+def _most(names: Counter[str] | None) -> str:
+    return names.most_common(1)[0][0] if names else ""
 
 
 def _computes(side: Sequence[_Execution]) -> bool:
@@ -324,12 +345,8 @@ def _computes(side: Sequence[_Execution]) -> bool:
     user = sum(each.user_ns for each in side)
     system = sum(each.system_ns for each in side)
     wall = sum(each.wall_ns for each in side)
-    calls = sum(samples.in_calls for each in side for _, samples in each.samples)
-    code = sum(
-        samples.elsewhere + sum(count for file in samples.files for _, count in file.places)
-        for each in side
-        for _, samples in each.samples
-    )
+    calls = sum(each.in_calls for each in side)
+    code = sum(each.in_code for each in side)
     if not code or not wall or not user + system:
         return False
     accounted = system / (user + system)
@@ -339,8 +356,7 @@ def _computes(side: Sequence[_Execution]) -> bool:
 
 def _with_calls(counted: _CountedBy) -> _CountedBy:
     def more(execution: _Execution) -> Counter[Function]:
-        calls = sum(samples.in_calls for _, samples in execution.samples)
-        return Counter({**counted(execution), Function("", KERNEL): calls})
+        return Counter({**counted(execution), Function("", KERNEL): execution.in_calls})
 
     return more
 
@@ -401,7 +417,3 @@ def _why_unknown(trials: Sequence[Trial], taken: tuple[int, int]) -> str:
             "needed: a longer --budget, or --slice 1ms, takes more"
         )
     return ""
-
-
-def _unknown(costs: FunctionCosts, why: str) -> FunctionCosts:
-    return FunctionCosts(costs.variant, costs.workload, costs.level, costs.samples, unknown=why)

@@ -13,6 +13,8 @@ from pydantic import Field
 from ensign.model.findings import Finding
 from ensign.model.validation import Count, Finite
 
+# Where programs are looked at: more looks in the same time, at no less precision.
+SAMPLED_SLICE = "1ms"
 SHORTEST_SLICE_NS, LONGEST_SLICE_NS = 100_000, 60 * 10**9
 
 
@@ -111,9 +113,17 @@ BASELINE = "baseline"
 TWIN = "twin"
 
 
+_GROUP = " (group "
+
+
 def name_in_group(variant: str, number: int) -> str:
     """Name of the baseline or the twin in a group of that number; the first is 1."""
-    return variant if number == 1 else f"{variant} (group {number})"
+    return variant if number == 1 else f"{variant}{_GROUP}{number})"
+
+
+def name_without_group(name: str) -> str:
+    """Name of the variant that has that name in a group."""
+    return name.partition(_GROUP)[0]
 
 
 @dataclass(frozen=True, slots=True)

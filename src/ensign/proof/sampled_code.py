@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,11 @@ class Loop:
     def size(self) -> int:
         """In bytes."""
         return self.end - self.start
+
+    def share_of(self, samples: Counter[int]) -> float:
+        """Share of the samples that stand in it, by their places in the function."""
+        inside = sum(count for at, count in samples.items() if self.start <= at < self.end)
+        return inside / max(1, samples.total())
 
     def crosses(self, function: int, border: int) -> bool:
         """True if it touches more pieces of so many bytes than it must; `function` is where."""
@@ -104,6 +110,13 @@ def loops_of(path: Path, function: FunctionPlace) -> tuple[Loop, ...]:
         return ()
     (instructions,) = disassembled(find_meter(), [MachineCode(bits, 0, code)])
     return loops_in(instructions)
+
+
+def hottest_loop(loops: Iterable[Loop], samples: Counter[int], largest_bytes: int) -> Loop | None:
+    """The smallest loop of at most so many bytes with half of the samples."""
+    ordered = sorted(loops, key=lambda loop: (loop.size, loop.start))
+    short = (loop for loop in ordered if loop.size <= largest_bytes)
+    return next((loop for loop in short if 2 * loop.share_of(samples) >= 1), None)
 
 
 def loops_in(instructions: Iterable[Instruction]) -> tuple[Loop, ...]:

@@ -64,20 +64,17 @@ impl Variant<'_> {
         if driver.is_finished() {
             driver.refill();
         }
-        let Some(look_after_ns) = look_after_ns else {
-            let burst = driver.run(length_ns, limit_ns)?;
-            self.driven.cpu_ns += burst.load_cpu_ns;
-            return Ok(burst);
-        };
         let (sampler, tree) = (&mut self.sampler, run_state.process_trees.tree(self.tree));
         let mut stopped_ns = 0;
         let mut burst = driver.run_beside(length_ns, limit_ns, || {
+            let Some(look_after_ns) = look_after_ns else {
+                return;
+            };
             clock::sleep_ns(look_after_ns);
             let start_ns = clock::now_ns();
             // What fails here fails again at the slice's end, where it is told.
             if tree.freeze().is_ok() {
-                let members = tree.members(Group::Main);
-                sampler.look(&members);
+                sampler.look(&tree.members(Group::Main));
             }
             let _ = tree.thaw();
             stopped_ns = clock::now_ns() - start_ns;

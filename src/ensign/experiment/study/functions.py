@@ -10,7 +10,7 @@ from ensign.experiment.study.variants import VariantSet
 from ensign.explain.function_costs import FunctionReader, function_costs
 from ensign.model.results import FunctionCosts
 from ensign.model.study import Study
-from ensign.model.trials import TWIN, SampledFile, Trial, failed_variants
+from ensign.model.trials import SampledFile, Trial, failed_variants, name_without_group
 
 
 def study_functions(
@@ -23,10 +23,8 @@ def study_functions(
     gone = failed_variants(trials)
 
     def place(trial: Trial, variant: str, file: SampledFile) -> Path | None:
-        used = variants.in_round(trial.round_index)
-        name = variant.partition(" (group ")[0]
-        path = dict(used.artifacts).get(name, variants.artifacts[0][1])
-        return files.original(file, (used.twin or path) if name == TWIN else path)
+        artifact = variants.artifact_of(name_without_group(variant), trial.round_index)
+        return files.original(file, artifact)
 
     left = [trial.without(gone) for trial in trials]
     reader = FunctionReader(place)

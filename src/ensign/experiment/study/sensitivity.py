@@ -17,7 +17,14 @@ from ensign.model.findings import Finding
 from ensign.model.study import Study
 from ensign.model.trials import TWIN, CodeSamples, SampledFile, Trial, failed_variants
 from ensign.model.units import parse_share
-from ensign.proof.sampled_code import CodeMap, FunctionPlace, Loop, loops_of, read_code_map
+from ensign.proof.sampled_code import (
+    CodeMap,
+    FunctionPlace,
+    Loop,
+    hottest_loop,
+    loops_of,
+    read_code_map,
+)
 from ensign.stats.relink_shares import (
     ShareChange,
     halves,
@@ -177,19 +184,13 @@ class _Race:
     trials: Sequence[Trial]
     reader: SampleReader
 
-    def relink_of(self, name: str, round_index: int) -> str:
-        """The program that a variant was in that round."""
-        used = self.variants.in_round(round_index)
-        own = dict(used.artifacts)
-        return (used.twin or self.variants.artifacts[0][1]) if name == TWIN else own[name]
-
     def samples_of(self, copies: Sequence[str]) -> Mapping[str, RelinkSamples]:
         """Samples by the path of each relink."""
         taken: defaultdict[str, list[CodeSamples]] = defaultdict(list)
         for trial in self.trials:
             for totals in trial.variants:
                 if totals.variant in copies and totals.code_samples is not None:
-                    relink = self.relink_of(totals.variant, trial.round_index)
+                    relink = self.variants.artifact_of(totals.variant, trial.round_index)
                     taken[relink].append(totals.code_samples)
         return {relink: self.reader.read(relink, samples) for relink, samples in taken.items()}
 
@@ -212,7 +213,7 @@ def _families(study: Study, costs: RoundCosts, race: _Race) -> Iterator[_Family]
         for copy in copies:
             values = d[costs.variants.index(copy)].tolist()
             for round_index, value in zip(costs.rounds, values, strict=True):
-                by_relink[race.relink_of(copy, round_index)].append(value)
+                by_relink[race.variants.artifact_of(copy, round_index)].append(value)
         found = _halves(race, copies, by_relink)
         if found is not None:
             program = Path(race.variants.artifacts[0][1]).name
@@ -276,27 +277,16 @@ def loop_text(key: Key, slow: Sequence[RelinkSamples], fast: Sequence[RelinkSamp
     samples: Counter[int] = Counter()
     for each in every:
         samples.update(each.offsets[key])
-    hottest = _hottest(first.intersection(*others), samples)
+    hottest = hottest_loop(first.intersection(*others), samples, _LARGEST_BYTES)
     if hottest is None:
         return ""
-    share = _inside(hottest, samples) / samples.total()
+    share = hottest.share_of(samples)
     head = f"its hottest loop ({hottest.size} bytes, {100 * share:.0f} % of its samples)"
     return f"{head} {_compared(_side(hottest, key, slow), _side(hottest, key, fast))}"
 
 
 def _lies_still(key: Key, relinks: Sequence[RelinkSamples]) -> bool:
     return len({relink.places[key][1].start for relink in relinks}) == 1
-
-
-def _hottest(loops: frozenset[Loop], samples: Counter[int]) -> Loop | None:
-    short = (loop for loop in loops if loop.size <= _LARGEST_BYTES)
-    ordered = sorted(short, key=lambda loop: (loop.size, loop.start))
-    hot = (loop for loop in ordered if 2 * _inside(loop, samples) >= samples.total())
-    return next(hot, None)
-
-
-def _inside(loop: Loop, samples: Counter[int]) -> int:
-    return sum(count for at, count in samples.items() if loop.start <= at < loop.end)
 
 
 def _side(loop: Loop, key: Key, relinks: Sequence[RelinkSamples]) -> _Side:

@@ -132,6 +132,13 @@ class VariantSet:
         artifacts = tuple((name, chosen.get(name, path)) for name, path in self.artifacts)
         return replace(self, artifacts=artifacts, twin=chosen.get(TWIN))
 
+    def artifact_of(self, name: str, round_index: int) -> str:
+        """The program that a variant (or the twin) is in that round."""
+        used = self.in_round(round_index)
+        if name == TWIN:
+            return used.twin or self.artifacts[0][1]
+        return dict(used.artifacts)[name]
+
     def in_groups(self, seed: int) -> tuple[VariantSet, ...]:
         """Groups of at most `most_variants`, each with the baseline and its twin.
 
