@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 import report_data as data
-from ensign.model.results import Result, SuiteComparison
+from ensign.model.results import FunctionCost, Result, SuiteComparison
 from ensign.report import as_terminal
 from ensign.report.terminal_page import Screen
 
@@ -89,3 +90,16 @@ def test_commands_on_several_workloads_have_their_claim_on_a_wide_page() -> None
     )  # fmt: skip
     page = as_terminal.render(result, Screen(120))
     assert [line for line in page.splitlines() if line.startswith("new ") and "shown" in line]
+
+
+def test_a_brief_table_of_functions_has_the_others_as_one_row() -> None:
+    rows = tuple(
+        FunctionCost(f"part_{n}", "", 1e6, 2e6, 0.05 - n / 1000, 0.02, 0.07) for n in range(12)
+    )
+    total = FunctionCost("", "", 20e6, 30e6, 0.5, 0.4, 0.6)
+    base = data.explained()
+    costs = replace(base.functions[1], total=total, by_symbol=rows, by_source=())
+    text = as_terminal.render(replace(base, functions=(costs,)))
+    assert "part_7" in text
+    assert "part_8" not in text
+    assert "4 others" in text

@@ -375,9 +375,8 @@ def _functions(page: Page, result: Result, *, brief: bool) -> None:
 
     for section in function_costs.function_sections(result):
         page.line(section.text)
-        tables = section.tables if not brief else section.tables[:1] if section.differs else ()
+        tables = section.brief if brief else section.tables
         for found in tables:
-            shown = function_costs.brief_table(found) if brief else found
             title = f"{function_costs.HEADING}, {found.by}" if not brief else ""
             table = _new_table(title, ruled=not brief)
             _name_column(table, function_costs.COLUMNS[0])
@@ -385,7 +384,7 @@ def _functions(page: Page, result: Result, *, brief: bool) -> None:
                 table.add_column(header, justify="right", no_wrap=True)
             rows = [
                 [_text(row.name), *(_text(cell, row.row.direction) for cell in row.cells)]
-                for row in shown.rows
+                for row in found.rows
             ]
             for cells in _of_commands(page, table, rows):
                 table.add_row(*cells)

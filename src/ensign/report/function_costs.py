@@ -51,22 +51,18 @@ class FunctionTable:
 class FunctionSection:
     """What there is to say of one variant and workload: a sentence, and tables.
 
-    The first one is the better; `differs`: the whole differs, so that rows explain something.
+    The first one is the better: that is in `brief`, with fewer rows, where the whole differs, so
+    that they explain something.
     """
 
     text: str
-    differs: bool
-    tables: tuple[FunctionTable, ...]
+    tables: tuple[FunctionTable, ...] = ()
+    brief: tuple[FunctionTable, ...] = ()
 
 
 def function_sections(result: Result) -> tuple[FunctionSection, ...]:
     """One for each variant and workload that was looked into."""
     return tuple(_section(each, result) for each in result.functions)
-
-
-def brief_table(table: FunctionTable) -> FunctionTable:
-    """The rows that matter most, and the others as one."""
-    return FunctionTable(table.by, table.rows[:_MOST_BRIEF])
 
 
 def _section(costs: FunctionCosts, result: Result) -> FunctionSection:
@@ -75,18 +71,20 @@ def _section(costs: FunctionCosts, result: Result) -> FunctionSection:
     total = costs.total
     if total is None:
         text = f"Which functions {variant} differs in is not known: {clean(costs.unknown)}"
-        return FunctionSection(f"{about}{text}.", differs=False, tables=())
-    ways = [(BY_SOURCE, costs.by_source), (BY_SYMBOL, costs.by_symbol)]
-    tables = tuple(FunctionTable(by, tuple(_rows(rows))) for by, rows in ways if rows)
+        return FunctionSection(f"{about}{text}.")
+    both = ((BY_SOURCE, costs.by_source), (BY_SYMBOL, costs.by_symbol))
+    ways = [(by, rows) for by, rows in both if rows]
+    tables = tuple(FunctionTable(by, tuple(_rows(rows, _MOST))) for by, rows in ways)
     interval = f"{_interval(total)}, {plain_share(costs.level)}"
     if not total.excludes_zero or not _may_differ(costs, result):
         text = f"No difference in CPU time is shown between {variant} and {baseline} ({interval})"
-        return FunctionSection(f"{about}{text}.", differs=False, tables=tables)
+        return FunctionSection(f"{about}{text}.", tables)
     more = "more" if total.difference > 0 else "less"
     amount = figures.cost(abs(total.after_ns - total.before_ns))
     taken = f"{costs.samples[0]:,} and {costs.samples[1]:,} samples"
     text = f"{variant} uses {amount} {more} CPU time than {baseline} ({interval}; {taken})"
-    return FunctionSection(f"{about}{text}:", differs=True, tables=tables)
+    brief = tuple(FunctionTable(by, tuple(_rows(rows, _MOST_BRIEF))) for by, rows in ways[:1])
+    return FunctionSection(f"{about}{text}:", tables, brief)
 
 
 def _may_differ(costs: FunctionCosts, result: Result) -> bool:
@@ -99,10 +97,10 @@ def _may_differ(costs: FunctionCosts, result: Result) -> bool:
     return result.metric is not Metric.CPU or not own or own[0].direction is not Direction.UNCLEAR
 
 
-def _rows(rows: Sequence[FunctionCost]) -> Iterator[FunctionRow]:
-    """Those that differ, or might by much; what is left is one row."""
+def _rows(rows: Sequence[FunctionCost], most: int) -> Iterator[FunctionRow]:
+    """Those that differ, or might by much, so many of them; what is left is one row."""
     told = [each for each in rows if each.excludes_zero or abs(each.difference) >= _NOTEWORTHY]
-    told = told[:_MOST]
+    told = told[:most]
     rest = [each for each in rows if each not in told]
     yield from map(_row, told)
     if rest:
