@@ -16,7 +16,7 @@ def trials(ensign: Ensign) -> int:
 
 
 def test_without_rounds_a_study_races_as_many_as_fit_and_no_more_later(ensign: Ensign) -> None:
-    write_study(ensign.folder, BATCH, ('budget = "60s"\nrounds = 3', 'budget = "6s"'))
+    write_study(ensign.folder, BATCH, ('budget = "60s"\nrounds = 3', 'budget = "15s"'))
     done = ensign("run", "study.toml")
     assert done.status == 0, done.err
     said = json.loads(ensign("report", "study.toml", "--json", "-").out)["experiment"]
