@@ -61,6 +61,50 @@ impl Bench {
 }
 
 #[test]
+fn sources_of_their_own_get_other_flags_and_another_compiler() {
+    let units = |inverted: bool| {
+        let bench = Bench::new(json!({
+            "units": {
+                "root": "/placeholder", "patterns": ["sub/?.c"], "inverted": inverted,
+                "told": ["-O1", "-g"], "flags": ["-O3", "-g"], "programs": {"cc": "/usr/bin/c++"},
+            },
+        }));
+        let settings = bench.place.dir.join("settings.json");
+        let text = fs::read_to_string(&settings).unwrap();
+        let root = bench.place.dir.to_str().unwrap();
+        fs::write(&settings, text.replace("/placeholder", root)).unwrap();
+        fs::create_dir_all(bench.place.dir.join("sub")).unwrap();
+        fs::copy(bench.place.dir.join("a.c"), bench.place.dir.join("sub/b.c")).unwrap();
+        let done = bench.run(
+            "cc -O1 -g -c a.c && cd sub && cc -O1 -g -c ../sub/b.c && cc -O1 -g -c ./b.c ../a.c",
+        );
+        assert!(done.status.success(), "{done:?}");
+        bench.calls()
+    };
+    let said = |calls: &[Value]| -> Vec<(String, bool)> {
+        let program = |call: &Value| call["program"].as_str().unwrap().to_string();
+        let faster = |call: &Value| call["ran"].as_array().unwrap().contains(&json!("-O3"));
+        calls
+            .iter()
+            .map(|call| (program(call), faster(call)))
+            .collect()
+    };
+    assert_eq!(
+        units(false)[1]["ran"],
+        json!(["cc", "-O3", "-g", "-c", "../sub/b.c"])
+    );
+    let (own, usual) = (
+        ("/usr/bin/c++".to_string(), true),
+        ("/usr/bin/cc".to_string(), false),
+    );
+    assert_eq!(
+        said(&units(false)),
+        [usual.clone(), own.clone(), usual.clone()]
+    );
+    assert_eq!(said(&units(true)), [own, usual.clone(), usual]);
+}
+
+#[test]
 fn calls_are_run_and_written_down() {
     let bench = Bench::new(json!({}));
     let done = bench.run("cc -c a.c && ar rcs lib.a a.o && cc -o program a.o && ./program");

@@ -59,13 +59,62 @@ pub(crate) struct Settings {
     /// Words about the position independence of programs, which would undo that of libraries.
     #[serde(default)]
     program_only: Vec<String>,
+    /// Sources that are compiled in another way than the rest.
+    #[serde(default)]
+    units: Option<Units>,
+}
+
+/// Sources below `root` that match a pattern, or all others: flags and compilers of their own.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Units {
+    root: PathBuf,
+    patterns: Vec<String>,
+    inverted: bool,
+    told: Vec<String>,
+    flags: Vec<String>,
+    #[serde(default)]
+    programs: BTreeMap<Tool, PathBuf>,
+}
+
+impl Units {
+    /// Whether a call compiles such sources and no others.
+    fn are_of(&self, line: &Line, cwd: &Path) -> bool {
+        !line.sources.is_empty() && line.sources.iter().all(|source| self.has(source, cwd))
+    }
+
+    fn has(&self, source: &str, cwd: &Path) -> bool {
+        let path = call::normal(&cwd.join(source));
+        let Ok(name) = path.strip_prefix(&self.root) else {
+            return false;
+        };
+        let name = name.to_string_lossy();
+        self.patterns.iter().any(|each| call::matches(each, &name)) != self.inverted
+    }
+
+    /// With other flags in the place of those that the build was told, where it hands them on.
+    fn rewritten(&self, arguments: Vec<String>) -> Vec<String> {
+        let told = |word: &&String| self.told.contains(word);
+        if !self.told.iter().all(|word| arguments.contains(word)) {
+            return arguments;
+        }
+        let before = arguments.iter().take_while(|word| !told(word)).count();
+        let mut changed: Vec<String> = arguments
+            .iter()
+            .filter(|word| !told(word))
+            .cloned()
+            .collect();
+        changed.splice(before..before, self.flags.iter().cloned());
+        changed
+    }
 }
 
 impl Settings {
     /// Whether nothing is recorded and nothing changed.
     fn only_runs(&self) -> bool {
         let changes = [&self.compile, &self.link, &self.remove, &self.program_only];
-        self.socket.is_none() && self.log.is_none() && changes.iter().all(|each| each.is_empty())
+        let changed = self.units.is_some() || changes.iter().any(|each| !each.is_empty());
+        self.socket.is_none() && self.log.is_none() && !changed
     }
 }
 
@@ -154,7 +203,12 @@ fn run(name: &str) -> Result<i32, String> {
     }
     let cwd = std::env::current_dir().map_err(|error| error.to_string())?;
     let call = Asked::new(name, program, &arguments, &settings);
-    let work = call::work(call.tool, &Line::read(call.tool, &call.arguments));
+    let asked = Line::read(call.tool, &call.arguments);
+    let work = call::work(call.tool, &asked);
+    let units = settings
+        .units
+        .as_ref()
+        .filter(|units| work.compiles && units.are_of(&asked, &cwd));
     let ran = call::rewritten(
         &call.arguments,
         work,
@@ -162,7 +216,12 @@ fn run(name: &str) -> Result<i32, String> {
         &settings.link,
         &settings.remove,
     );
+    let ran = units.map_or(ran.clone(), |units| units.rewritten(ran));
     let ran = call::as_library(ran, work, &settings.program_only);
+    let other = units
+        .filter(|_| !work.links && call.launcher.is_empty())
+        .and_then(|units| units.programs.get(&call.tool));
+    let ran_by = other.unwrap_or(&program.program);
     let line = Line::read(call.tool, &ran);
     let inputs = match call.tool {
         Tool::Objcopy | Tool::Strip => inputs::of_change(&ran, &cwd),
@@ -178,10 +237,10 @@ fn run(name: &str) -> Result<i32, String> {
     };
     let started_unix_ns = clock::unix_ns();
     let start = clock::now_ns();
-    let status = command(&program.program, &passed)
+    let status = command(ran_by, &passed)
         .env(BENEATH, "1")
         .status()
-        .map_err(|error| format!("{}: {error}", program.program.display()))?;
+        .map_err(|error| format!("{}: {error}", ran_by.display()))?;
     let wall_ns = clock::now_ns() - start;
     let mut outputs = match status.success() {
         true => written(&cwd, &call::outputs(call.tool, &ran, &line)),
@@ -193,7 +252,7 @@ fn run(name: &str) -> Result<i32, String> {
     let record = Record {
         schema: 2,
         tool: call.tool,
-        program: &call.program,
+        program: other.unwrap_or(&call.program),
         argv: with_name(&call.name, call.arguments),
         ran: with_name(&call.name, ran),
         cwd,

@@ -293,8 +293,14 @@ class Graph:
             if entry is not None:
                 tools = {name: entry.folder / "files" / path for name, path in source.tools}
         pinned = self._context.source.at(stage.revision)
+        other, sources = stage.laid_over
         return Inputs(
-            pinned.tree, pinned.sha256, made.get(stage.parent), made.get(stage.profile), tools
+            pinned.tree,
+            pinned.sha256,
+            made.get(stage.parent),
+            made.get(stage.profile),
+            tools,
+            laid_over=self._context.source.at(other).tree if sources else None,
         )
 
     def _start(self, stage: Stage, inputs: Inputs, jobs: int) -> None:

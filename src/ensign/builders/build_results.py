@@ -28,6 +28,7 @@ from ensign.model.finding_kinds.builds import (
 )
 from ensign.model.findings import Finding, Severity
 from ensign.model.study_build import Build
+from ensign.model.unit_choices import read_unit_choices
 from ensign.model.variants import Variant
 from ensign.proof.comparison import grouped
 from ensign.proof.evidence import BuildEvidence, Request, some
@@ -126,6 +127,8 @@ def result_of(
     flags = plan.flags_of[variant.name]
     files = entry.folder / "files"
     seen = _with_compiler(seen_of(variant, flags, entry), toolchain, build)
+    if variant.name in plan.units_of:
+        seen = _with_units(seen, *plan.units_of[variant.name])
     others = tuple(seen_of_files(seen, entry))
     judged = judge_all(seen, others)
     wrong = tuple(each for each in judged if each.severity is Severity.ERROR)
@@ -281,6 +284,23 @@ def _with_compiler(seen: BuildEvidence, toolchain: Toolchain, build: Build) -> B
     left = tuple(undeclared(strays, request))
     declared = (unit for stray in strays if stray not in left for unit in stray.units)
     return replace(seen, request=request, prebuilt=frozenset(declared))
+
+
+def _with_units(seen: BuildEvidence, toolchain: Toolchain, flags: Flags) -> BuildEvidence:
+    """The evidence, to be judged by what sources with other choices were to have, too."""
+    request = seen.request
+    if request is None:
+        return seen
+    units = read_unit_choices(request.variant.units)
+    request = replace(
+        request, units=units, unit_flags=flags, programs=request.programs | _programs(toolchain)
+    )
+    return replace(seen, request=request)
+
+
+def _programs(toolchain: Toolchain) -> frozenset[str]:
+    named = {each for each in (toolchain.cc, toolchain.cxx) if each}
+    return frozenset(named | {os.path.realpath(each) for each in named})
 
 
 def seen_of_files(program: BuildEvidence, entry: StageEntry) -> Iterator[BuildEvidence]:

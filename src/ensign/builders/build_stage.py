@@ -18,6 +18,7 @@ from ensign.builders.first_error import first_error
 from ensign.builders.layouts import bolt_call
 from ensign.builders.link_members import RelinkContext
 from ensign.builders.profiles import bolt_coverage, lay, of_file, warnings_in
+from ensign.builders.revisions import lay_over
 from ensign.builders.sandboxes import Sandbox
 from ensign.builders.stage_facts import (
     ProfileFacts,
@@ -37,6 +38,7 @@ from ensign.host.processes import read_tail
 from ensign.meter.questions import calls_of
 from ensign.model.builds import BuildError
 from ensign.model.calls import AskedCall, Call
+from ensign.model.unit_choices import read_unit_choices
 from ensign.proof.leftovers import FILE as BEFORE
 from ensign.proof.leftovers import Leftover, as_text, leftovers, read_leftovers
 from ensign.proof.loaded_bytes import Artifact, read_artifact, read_built
@@ -92,8 +94,7 @@ def perform_stage(
             recorded(stage, sandbox, build_context) as call_log,
         ):
             began_unix_ns = inputs.began_unix_ns or int(build_context.clock.unix_s() * 1e9)
-            again = build_context.source_again if inputs.parent is None else None
-            build_context.copy_pinned(inputs.tree, sandbox.tree, inputs.tree_sha256, again)
+            _begin(stage, inputs, sandbox, build_context)
             start = partial(_start, stage, sandbox, build_context, log)
             start().commands(stage.clean)
             before = _leftovers(sandbox, folder, inputs)
@@ -155,6 +156,14 @@ def perform_stage(
         return StageResult(None, log, str(failed), read_tail(log), error)
     log.unlink(missing_ok=True)
     return StageResult(entry, entry.folder / _LOG)
+
+
+def _begin(stage: Stage, inputs: Inputs, sandbox: Sandbox, build_context: BuildContext) -> None:
+    """The tree that the commands begin with."""
+    again = build_context.source_again if inputs.parent is None else None
+    build_context.copy_pinned(inputs.tree, sandbox.tree, inputs.tree_sha256, again)
+    if inputs.laid_over is not None:
+        lay_over(read_unit_choices(stage.laid_over[1]), inputs.laid_over, sandbox.tree)
 
 
 def _main_part(

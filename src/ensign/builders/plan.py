@@ -10,7 +10,7 @@ the keys of its variants alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import PurePosixPath
 
 from ensign.builders.commands import OF_VARIANT, Commands, filled, filled_all
@@ -28,6 +28,7 @@ from ensign.builders.recorder import (
     NO_CHANGES,
     Changes,
     Recorded,
+    UnitChanges,
     identities,
     programs_on_path,
     recorded_programs,
@@ -38,8 +39,9 @@ from ensign.host.root_directory import ROOT_PATH, RootDirectory
 from ensign.model.placeholders import CARGO_SETTINGS, PROGRAM
 from ensign.model.study import Study
 from ensign.model.study_build import Build, Rewrite
+from ensign.model.unit_choices import read_unit_choices
 from ensign.model.units import parse_duration_ns, parse_size_bytes
-from ensign.model.variants import OWN_COMPILER, Variant, trained
+from ensign.model.variants import OWN_COMPILER, Variant, of_units, trained
 from ensign.toolchains.find import Toolchain
 from ensign.toolchains.hardening import POSITION_OF_PROGRAMS, beside_libraries
 from ensign.toolchains.profiling import instrumenting, using
@@ -85,6 +87,7 @@ def plan_builds(
     stages: dict[str, Stage] = {}
     stage_of: dict[str, str] = {}
     flags_of: dict[str, Flags] = {}
+    units_of: dict[str, tuple[Toolchain, Flags]] = {}
 
     def add(stage: Stage, revision: str) -> None:
         known = stages.get(stage.key, replace(stage, variants=(), revision=revision))
@@ -108,11 +111,16 @@ def plan_builds(
             variant.revision,
             is_baseline=variant.name == baseline,
         )
+        other = of_units(variant)
+        if other is not None:
+            context = context.with_units(other, toolchains[other.compiler])
+        if context.units is not None:
+            units_of[variant.name] = context.units
         flags_of[variant.name] = context.flags_in_use(variant)
         for stage in _stages(context, variant, tools_from):
             add(stage, variant.revision)
             stage_of[variant.name] = stage.key
-    return Plan(tuple(stages.values()), stage_of, flags_of)
+    return Plan(tuple(stages.values()), stage_of, flags_of, units_of)
 
 
 def _trains(study: Study, variants: Iterable[Variant]) -> bool:
@@ -238,6 +246,12 @@ class _CompilerContext:
     place: BuildPlace
     revision: str
     is_baseline: bool
+    units: tuple[Toolchain, Flags] | None = None
+
+    def with_units(self, other: Variant, toolchain: Toolchain) -> _CompilerContext:
+        """The context with the compiler and flags of sources with other choices."""
+        flags = replace(self, toolchain=toolchain).flags_in_use(other)
+        return replace(self, units=(toolchain, flags))
 
     @property
     def build(self) -> Build:
@@ -293,6 +307,35 @@ class _CompilerContext:
         if not program or not self.place.recorder_path:
             return program
         return f"{self.place.recorder_path}/{PurePosixPath(program).name}"
+
+    def unit_changes(self, variant: Variant, flags: Flags) -> UnitChanges | None:
+        """Changes to calls of sources with other choices, in a build with these flags."""
+        if self.units is None:
+            return None
+        toolchain, other = self.units
+        choices = read_unit_choices(variant.units)
+        words, changed = other.compile, toolchain.name != self.toolchain.name
+        if words == flags.compile and not changed:
+            return None
+        compilers = {"cc": toolchain.cc, "cxx": toolchain.cxx}
+        return UnitChanges(
+            self.place.build_path,
+            choices.globs,
+            choices.inverted,
+            told=flags.compile,
+            flags=words,
+            programs={role: path for role, path in compilers.items() if path and changed},
+        )
+
+    def laid_over_inputs(self, laid_over: tuple[str, str]) -> tuple[str, str]:
+        """The tree that sources come from, by its hash, and which."""
+        revision, sources = laid_over
+        return self.place.revisions.get(revision, revision), sources
+
+    def unit_inputs(self, changes: UnitChanges) -> Mapping[str, object]:
+        """Parts of them that decide bytes, for a stage's key."""
+        own = "" if self.units is None else self.units[0].identity
+        return {**asdict(changes), "toolchain": own}
 
     @property
     def by_project(self) -> bool:
@@ -403,6 +446,9 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
         (name, filled(text, values, "build.env")) for name, text in sorted(build.env.items())
     )
     changes = _changes(build.rewrite, flags)
+    if not use.counts:
+        changes = replace(changes, units=context.unit_changes(variant, flags))
+    laid_over = ("", "") if use.counts else _laid_over(variant)
     kind: Kind = "instrumented" if use.counts else "program"
     relinks = None if use.counts or variant.bolt == "on" else context.relinks(variant)
     check = context.study.check
@@ -415,6 +461,8 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
         "profile": use.profile,
         "changes": [changes.compile, changes.link, changes.remove],
         **({"program_only": changes.program_only} if changes.program_only else {}),
+        **({} if changes.units is None else {"units": context.unit_inputs(changes.units)}),
+        **({"laid_over": context.laid_over_inputs(laid_over)} if laid_over[1] else {}),
         "tool_commands": tool_commands,
         "artifact": build.artifact,
         "tools": tools,
@@ -448,7 +496,16 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
         keep_tree=keeps_tree,
         check_commands=filled_all(checking, {**values, **later}, "check.commands"),
         environment=context.toolchain.environment,
+        laid_over=laid_over,
     )
+
+
+def _laid_over(variant: Variant) -> tuple[str, str]:
+    """The revision that some sources of a variant come from, and which; nothing twice for none."""
+    other = of_units(variant)
+    if other is None or other.revision == variant.revision:
+        return "", ""
+    return other.revision, variant.units
 
 
 def _with_settings(commands: Commands, flags: Flags) -> Commands:

@@ -6,8 +6,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path, PurePosixPath
@@ -55,16 +55,34 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitChanges:
+    """Flags, instead of those `told` to the build, of calls that compile such sources.
+
+    A call that the build gives none of its flags keeps its own. `programs` are the compilers, by
+    role. `root` is the source's folder as builds see it.
+    """
+
+    root: str
+    patterns: tuple[str, ...]
+    inverted: bool
+    told: tuple[str, ...]
+    flags: tuple[str, ...]
+    programs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
     """Flags added to calls that compile or link, and patterns of flags that are dropped.
 
-    `program_only` are words that are dropped where a call makes a shared library.
+    `program_only` are words that are dropped where a call makes a shared library, `units` what
+    sources of their own get instead.
     """
 
     compile: tuple[str, ...] = ()
     link: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
     program_only: tuple[str, ...] = ()
+    units: UnitChanges | None = None
 
 
 NO_CHANGES = Changes()
@@ -221,6 +239,7 @@ def set_up(
         "link": changes.link,
         "remove": changes.remove,
         **({"program_only": changes.program_only} if changes.program_only else {}),
+        **({"units": asdict(changes.units)} if changes.units is not None else {}),
     }
     write_atomically(folder / SETTINGS, json.dumps(settings).encode(), mode=0o444)
     for name, mode in ((SETTINGS, 0o444), ("bin", 0o555)):  # whatever the umask is

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.host.files import tree_entries
 from ensign.model.builds import BuildEvent, OnEvent
 from ensign.model.finding_kinds.builds import EMPTY_SUBMODULES, SAME_COMMIT
 from ensign.model.findings import Finding
 from ensign.model.quoting import shortened
-from ensign.model.variants import Variant
+from ensign.model.unit_choices import UnitChoices
+from ensign.model.variants import Variant, of_units
 from ensign.sources.checkouts import EMPTY_SUBMODULES as EMPTY
 from ensign.sources.obtain import Lock, SourcePorts, SourceTree, obtain_revisions
 
@@ -76,7 +80,8 @@ class SourceTrees:
 def revisions_of(variants: Iterable[Variant], baseline: str) -> tuple[str, ...]:
     """Revisions that the variants are built from, the baseline's first."""
     ordered = sorted(variants, key=lambda each: each.name != baseline)
-    return tuple(dict.fromkeys(each.revision for each in ordered))
+    every = [*ordered, *filter(None, map(of_units, ordered))]
+    return tuple(dict.fromkeys(each.revision for each in every))
 
 
 def pinned_hashes(revisions: Iterable[str], lock: Lock | None) -> dict[str, str]:
@@ -105,3 +110,27 @@ def obtain_sources(request: BuildRequest, ports: BuildPorts, on_event: OnEvent) 
     elapsed_s = (ports.clock.monotonic_ns() - started_ns) / 1e9
     on_event(BuildEvent("finished", "source", elapsed_s, 0.0))
     return SourceTrees(trees)
+
+
+def lay_over(units: UnitChoices, other: Path, tree: Path) -> None:
+    """Make the sources of `units` in `tree` what they are in the tree `other`; gone where none.
+
+    Nothing is written through a link that the tree has.
+    """
+    ours, theirs = (dict(_regular_files(root)) for root in (tree, other))
+    inside = tree.resolve()
+    for name in sorted(filter(units.has, ours.keys() | theirs.keys())):
+        target = tree / name
+        if name not in theirs:
+            target.unlink()
+            continue
+        if target.parent.resolve().is_relative_to(inside):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.unlink(missing_ok=True)
+            shutil.copy(theirs[name], target)
+
+
+def _regular_files(root: Path) -> Iterator[tuple[str, Path]]:
+    for name, path in tree_entries(root, (".git",)):
+        if path.is_file() and not path.is_symlink():
+            yield name, path

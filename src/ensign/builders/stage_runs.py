@@ -50,7 +50,8 @@ class StageFailedError(Exception):
 class Inputs:
     """Inputs of a stage: the source's tree, or its parent's; a profile; tools by name.
 
-    Without `source_sha256` the source is nobody else's, and is not looked at.
+    Without `source_sha256` the source is nobody else's, and is not looked at. `laid_over` is the
+    tree of the other revision that some sources come from.
     """
 
     source: Path
@@ -58,6 +59,7 @@ class Inputs:
     parent: StageEntry | None = None
     profile: StageEntry | None = None
     tools: Mapping[str, Path] = field(default_factory=dict)
+    laid_over: Path | None = None
 
     @property
     def tree(self) -> Path:

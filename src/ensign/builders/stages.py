@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ensign.builders.commands import Commands
 from ensign.builders.layouts import Relinks
 from ensign.builders.profiles import TrainingSteps
 from ensign.builders.recorder import NO_CHANGES, Changes, Recorded
+from ensign.toolchains.find import Toolchain
 from ensign.toolchains.table import Flags
 
 Kind = Literal["dependencies", "instrumented", "profile", "program"]
@@ -30,7 +31,8 @@ class Stage:
     `finds_libraries` those of the tree that they are linked with; dependencies keep the
     tree itself, and so does what has `keep_tree`, for the `check_commands` (which still hold what a
     check fills in). The first stage of a chain begins with the source at `revision`. `environment`
-    is the root directory of the build, empty on this machine.
+    is the root directory of the build, empty on this machine. `laid_over` is another revision and
+    the sources (as `read_unit_choices` reads them) that are taken from it.
     """
 
     kind: Kind
@@ -59,6 +61,7 @@ class Stage:
     check_commands: Commands = ()
     environment: str = ""
     revision: str = ""
+    laid_over: tuple[str, str] = ("", "")
 
     @property
     def takes_more_than_program(self) -> bool:
@@ -74,11 +77,15 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All stages, parents before children; which stage makes which variant, and with what flags."""
+    """All stages, parents before children; which stage makes which variant, and with what flags.
+
+    `units_of` has the compiler and flags of sources with other choices, by variant.
+    """
 
     stages: tuple[Stage, ...]
     stage_of: Mapping[str, str]
     flags_of: Mapping[str, Flags]
+    units_of: Mapping[str, tuple[Toolchain, Flags]] = field(default_factory=dict)
 
     def stage(self, key: str) -> Stage:
         """Return the stage of that key; KeyError if there is none."""

@@ -19,7 +19,7 @@ from ensign.meter.questions import read_processor
 from ensign.model.errors import InputError
 from ensign.model.study import Study
 from ensign.model.study_environment import environment_of
-from ensign.model.variants import Variant, trained
+from ensign.model.variants import Variant, of_units, trained
 from ensign.toolchains.find import Toolchain, ToolchainFinder
 from ensign.toolchains.places import RootPlace
 from ensign.toolchains.spelling import refusal
@@ -38,7 +38,8 @@ def find_toolchains(
     usual = request.study.build.environment or ""
     with _finders(request, ports, environments) as finder_of:
         found: dict[str, Toolchain] = {}
-        for name in dict.fromkeys(variant.compiler for variant in request.variants):
+        every = (*request.variants, *filter(None, map(of_units, request.variants)))
+        for name in dict.fromkeys(variant.compiler for variant in every):
             environment = environment_of(name, usual)
             if environment in environments.problems:
                 problem = environments.problems[environment]
@@ -84,7 +85,7 @@ def complaints_of(
     processor = read_processor()
     with _finders(request, ports, environments) as finder_of:
         for variant in request.variants:
-            toolchain = toolchains[variant.compiler]
+            toolchain, other = toolchains[variant.compiler], of_units(variant)
             finder = finder_of("" if toolchain.problem else toolchain.environment)
             lacking = processor.lacks(variant.target)
             if toolchain.problem:
@@ -97,9 +98,29 @@ def complaints_of(
                 complaint = _profiling_complaint(finder, toolchain, variant, ports)
             if not complaint:
                 complaint = _probe(finder, request, toolchain, variant, ports.cache)
+            if not complaint and other is not None:
+                complaint = _of_units(request.study, variant, other, toolchains)
             if complaint:
                 complaints[variant.name] = complaint
     return complaints
+
+
+def _of_units(
+    study: Study, variant: Variant, other: Variant, toolchains: Mapping[str, Toolchain]
+) -> str:
+    """Why sources cannot have their other choices; empty where they can."""
+    own, toolchain = toolchains[variant.compiler], toolchains[other.compiler]
+    if own.kind.family is Family.RUST:
+        return "rustc compiles crates: sources of one cannot have choices of their own"
+    if own.environment != toolchain.environment:
+        return "sources of one build cannot be compiled in two environments"
+    if other.pgo == "on" != variant.pgo:
+        return "only the whole build is trained: say which sources do not use the profile"
+    if other.lto != "off" and variant.lto == "off":
+        return "only the link of a whole build with LTO takes such sources: say which are without"
+    lacking = ", ".join(read_processor().lacks(other.target))
+    lacks = f"this processor lacks {lacking}" if lacking else ""
+    return toolchain.problem or lacks or refusal_of_build(study, toolchain, other)
 
 
 def _profiling_complaint(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
+from ensign.model.unit_choices import read_unit_choices
 from ensign.model.validation import Section
 
 _COMPILER = re.compile(r"[A-Za-z0-9_./+-]*[A-Za-z0-9+](@[a-z0-9][a-z0-9_.+-]*)?")
@@ -64,10 +65,23 @@ def _revision(text: str) -> str:
     return text
 
 
+def _units(text: str) -> str:
+    if not text:
+        return text
+    choices = read_unit_choices(text)
+    try:
+        Choice.model_validate(choices.by_axis)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"'{text}': '{first['loc'][0]}': {first['msg']}") from None
+    return str(choices)
+
+
 Compiler = Annotated[str, AfterValidator(_compiler)]
 Optimization = Annotated[str, AfterValidator(_optimization)]
 Flags = Annotated[str, AfterValidator(_flags)]
 Revision = Annotated[str, AfterValidator(_revision)]
+Units = Annotated[str, AfterValidator(_units)]
 Lto = Literal["off", "full", "thin"]
 Target = Literal["default", "generic", "x86-64-v2", "x86-64-v3", "x86-64-v4", "native"]
 Switch = Literal["off", "on"]
@@ -168,6 +182,11 @@ class Axes(Section):
         min_length=1,
         description="commits, tags or branches of a git source, instead of its `commit`",
     )
+    units: list[Units] = Field(
+        default=[""],
+        min_length=1,
+        description="sources with other choices: 'a.c b.c: AXIS=VALUE …', 'all but a.c: …'",
+    )
 
 
 class Choice(Section):
@@ -197,6 +216,7 @@ class Choice(Section):
     codegen_units: CodegenUnits | None = Field(default=None, description="parts of a crate")
     panic: Panic | None = Field(default=None, description="what a panic does")
     revision: Revision | None = Field(default=None, description="commit, tag or branch")
+    units: Units | None = Field(default=None, description="sources with other choices")
 
 
 class Layouts(Section):

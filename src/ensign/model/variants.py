@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from ensign.model.unit_choices import read_unit_choices
 
 _ALWAYS_SHOWN = ("compiler", "optimization", "lto")
 # As compiler: the one that the project's own build calls, with flags of its own.
@@ -16,6 +19,7 @@ class Variant:
     The default of an axis leaves the matter to the compiler or to the project. `dependencies` is
     `plain` where the bundled ones are built without the variant's flags, `flags` where with them.
     `revision` is a commit, tag or branch of the source, "" the one that the source itself names.
+    `units` are sources with other choices, as `read_unit_choices` reads them; "" is none.
     With the compiler `default` the project's own commands say compiler and flags, and nothing is
     added to them. `profile` is no axis: it counts profiles that are collected independently.
     """
@@ -41,6 +45,7 @@ class Variant:
     codegen_units: str = "default"
     panic: str = "default"
     revision: str = ""
+    units: str = ""
     profile: int = 1
 
     @property
@@ -58,6 +63,14 @@ class Variant:
     def by_project(self) -> bool:
         """True if its compiler and flags are the project's own."""
         return self.compiler == OWN_COMPILER
+
+
+def of_units(variant: Variant) -> Variant | None:
+    """The variant that the sources with other choices are of; None without any."""
+    if not variant.units or variant.by_project:
+        return None
+    values: dict[str, Any] = read_unit_choices(variant.units).by_axis
+    return replace(variant, **{**values, "units": ""})
 
 
 def trained(variant: Variant) -> bool:

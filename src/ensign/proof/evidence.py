@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 from ensign.model.calls import Call
 from ensign.model.findings import Finding, FindingKind
+from ensign.model.unit_choices import UnitChoices
 from ensign.model.variants import Variant
 from ensign.proof.comparison import Choices
 from ensign.proof.facts import Proof, Unit, UnitKind
@@ -26,7 +27,8 @@ class Request:
     `programs` are the paths of its compiler, `compiler` is how debug information names it (as
     `GCC 12.2.0`); `prebuilt` has the study's globs of objects that are linked as they are,
     `own_flags` those of sources that the project compiles with flags of its own. `staged` says that
-    bundled dependencies have a stage of their own.
+    bundled dependencies have a stage of their own. `units` are sources that were to have other
+    flags, `unit_flags`.
     """
 
     variant: Variant
@@ -36,6 +38,8 @@ class Request:
     prebuilt: tuple[str, ...] = ()
     own_flags: tuple[str, ...] = ()
     staged: bool = False
+    units: UnitChoices | None = None
+    unit_flags: Flags | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +80,25 @@ class BuildEvidence:
         return path.removeprefix(f"{self.proof.build_path}/")
 
     def has_own_flags(self, source: str) -> bool:
-        """True if the study declares in `build.own_flags` that a source is to have its own."""
-        globs = () if self.request is None else self.request.own_flags
-        return any(fnmatch(self.relative(source), glob) for glob in globs)
+        """True if the study declares in `build.own_flags` that a source is to have its own.
+
+        Or if the variant has others for it.
+        """
+        if self.request is None:
+            return False
+        name, units = self.relative(source), self.request.units
+        declared = any(fnmatch(name, glob) for glob in self.request.own_flags)
+        return declared or (units is not None and units.has(name))
+
+    def of_units(self) -> BuildEvidence | None:
+        """The same, asked for what sources with other choices were to have; None without any."""
+        request = self.request
+        if request is None or request.units is None or request.unit_flags is None:
+            return None
+        others = replace(
+            request, flags=request.unit_flags, units=request.units.others(), unit_flags=None
+        )
+        return replace(self, request=others)
 
     @property
     def link(self) -> Call | None:

@@ -95,6 +95,7 @@ def flag_findings(seen: BuildEvidence) -> Iterator[Finding]:
     lacks = _lacks(seen, units)
     beside = [each for each in lacks if _is_beside(seen, each)]
     against = tuple(_against(seen, request, [e for e in lacks if e not in beside], len(units)))
+    yield from _units_against(seen)
     yield from _leaks(seen, request)
     yield from _beside_others(seen, beside)
     yield from against
@@ -235,6 +236,18 @@ def _against(
             text = f"{text}; a build that ignores its variables gets them by {_REWRITE}"
             text = f"{text}; {_BY_SYSTEM}"
         yield seen.finding(FLAG_MISSING if untold else FLAG_NOT_RECORDED, text)
+
+
+def _units_against(seen: BuildEvidence) -> Iterator[Finding]:
+    """The same of sources that were to have other flags; there must be some."""
+    others = seen.of_units()
+    if others is None or others.request is None:
+        return
+    units = _units(others)
+    if not units:
+        text = f"no compile unit is of the sources '{seen.request and seen.request.units}'"
+        yield seen.finding(FLAG_MISSING, text)
+    yield from _against(others, others.request, _lacks(others, units), len(units))
 
 
 def _overridden(seen: BuildEvidence, lack: _Lack) -> Finding:

@@ -1,0 +1,95 @@
+"""Sources of a build with choices of their own: built so, proved, and part of the key."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ensign.builders.build import build_variants
+from ensign.builders.request import BuildPorts
+from ensign.builders.revisions import lay_over
+from ensign.model.builds import BuildStatus
+from ensign.model.unit_choices import read_unit_choices
+from small_studies import GCC_O2, GCC_O3, request
+
+PLAIN: dict[str, object] = {
+    "dependencies": [],
+    "commands": [["make", "CC={cc}", "AR={ar}", "CFLAGS={cflags}", "program"]],
+    "tool_commands": [],
+    "tools": {},
+}
+
+
+@pytest.mark.usefixtures("project")
+def test_mixed_from_either_side_it_is_the_same_program(
+    tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    one = replace(GCC_O2, name="one", units="main.c: optimization=-O3")
+    other = replace(GCC_O3, name="other", units="all but main.c: optimization=-O2")
+    wanted = request(tmp_path, GCC_O2, GCC_O3, one, other, **PLAIN)
+    report = build_variants(wanted, recording_ports, lambda _event: None)
+    a, b, mixed, again = (result.facts.loadable_sha256 for result in report.results)
+    assert mixed == again
+    assert a != b
+    levels = [result.facts.evidence[0] for result in report.results]
+    assert levels[2] == levels[3] == "compile units by level: -O2 1, -O3 1"
+
+
+@pytest.mark.usefixtures("project")
+def test_another_compiler_makes_the_sources_it_is_asked_for(
+    tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    mixed = replace(GCC_O2, name="mixed", units="main.c: compiler=clang-19")
+    report = build_variants(
+        request(tmp_path, GCC_O2, mixed, **PLAIN), recording_ports, lambda _event: None
+    )
+    evidence = report.result("mixed").facts.evidence
+    assert any("clang" in line.lower() and "GCC" in line for line in evidence)
+    assert not [found for found in report.findings if found.code == "mixed-compilers"]
+
+
+@pytest.mark.usefixtures("project")
+def test_sources_that_are_not_there_or_do_not_get_their_flags_fail_the_variant(
+    tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    absent = replace(GCC_O2, name="absent", units="nowhere.c: optimization=-O3")
+    report = build_variants(
+        request(tmp_path, GCC_O2, absent, **PLAIN), recording_ports, lambda _event: None
+    )
+    failed = report.result("absent").facts
+    assert failed.status is BuildStatus.NOT_AS_ASKED
+    assert "no compile unit is of the sources 'nowhere.c: optimization=-O3'" in failed.log_tail
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("units", "says"),
+    [("main.c: pgo=on", "only the whole build is trained"), ("main.c: lto=full", "only the link")],
+)
+def test_what_one_source_cannot_have_is_left_out(
+    tmp_path: Path, recording_ports: BuildPorts, units: str, says: str
+) -> None:
+    mixed = replace(GCC_O2, name="mixed", units=units)
+    report = build_variants(
+        request(tmp_path, GCC_O2, mixed, **PLAIN), recording_ports, lambda _event: None
+    )
+    facts = report.result("mixed").facts
+    assert (facts.status, says in facts.log_tail) == (BuildStatus.LEFT_OUT, True)
+
+
+def test_sources_come_from_another_tree_but_through_no_link(tmp_path: Path) -> None:
+    tree, other, away = (tmp_path / name for name in ("tree", "other", "away"))
+    for folder in (tree / "src", other / "src", other / "linked", away):
+        folder.mkdir(parents=True)
+    (tree / "src/a.c").write_text("old")
+    (tree / "src/gone.c").write_text("old")
+    (tree / "src/kept.c").write_text("old")
+    (tree / "linked").symlink_to(away)
+    for name in ("src/a.c", "src/new.c", "src/kept.c", "linked/x.c"):
+        (other / name).write_text("new")
+    lay_over(read_unit_choices("src/[agn]*.c linked/x.c: revision=v2"), other, tree)
+    texts = {path.name: path.read_text() for path in (tree / "src").iterdir()}
+    assert texts == {"a.c": "new", "new.c": "new", "kept.c": "old"}
+    assert list(away.iterdir()) == []
