@@ -34,7 +34,8 @@ def test_mixed_from_either_side_it_is_the_same_program(
     assert mixed == again
     assert a != b
     levels = [result.facts.evidence[0] for result in report.results]
-    assert levels[2] == levels[3] == "compile units by level: -O2 1, -O3 1"
+    assert levels[2] == levels[3]
+    assert "-O2 1, -O3 1" in levels[2]
 
 
 @pytest.mark.usefixtures("project")

@@ -37,7 +37,7 @@ pub(crate) struct Answer {
 
 /// What lies at a place: the function that has a symbol, where it begins (as an address), how far
 /// into it the place is and how large it is, and the functions that were inlined there, the innermost
-/// first, with the line of that.
+/// first, with the line of that; and the source whose compilation made it.
 #[derive(Default, Serialize)]
 struct Place {
     function: Option<usize>,
@@ -47,6 +47,7 @@ struct Place {
     inlined: Vec<usize>,
     file: Option<usize>,
     line: Option<u32>,
+    unit: Option<usize>,
 }
 
 /// The functions at places of a file; `damaged` says why there are none.
@@ -174,7 +175,19 @@ fn add_lines(
             break;
         }
     }
+    let unit = lines.find_dwarf_and_unit(address).skip_all_loads();
+    place.unit = unit.and_then(|unit| Some(texts.place(&source_of(unit.unit)?)));
     Ok(())
+}
+
+/// The path of a compile unit; none of what a link generated (`<artificial>`).
+fn source_of(unit: &gimli::Unit<Slice>) -> Option<String> {
+    let name = unit.name?.to_string_lossy().into_owned();
+    let folder = unit
+        .comp_dir
+        .map(|folder| folder.to_string_lossy().into_owned());
+    let path = Path::new(folder.as_deref().unwrap_or("")).join(&name);
+    (!name.starts_with('<')).then(|| path.to_string_lossy().into_owned())
 }
 
 fn function<'data>(symbol: &impl ObjectSymbol<'data>) -> Option<(u64, u64, &'data str)> {

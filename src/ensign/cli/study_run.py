@@ -5,17 +5,19 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from ensign.cli.experiment import carry_out, machine_lock, show
+from ensign.cli.experiment import machine_lock, show, tell
 from ensign.cli.options import FailOn, Outputs
 from ensign.cli.output import complain, say, write
 from ensign.cli.progress import BuildProgress, RoundsProgress, StatusLine, screen_of
 from ensign.experiment.confinement import confined_ports
 from ensign.experiment.ports import Ports
 from ensign.experiment.record import Verification
+from ensign.experiment.steps import ExperimentOutcome, run_experiment
+from ensign.experiment.study.causes import questions
 from ensign.experiment.study.forecast import expectation
 from ensign.experiment.study.phase import ProgressCallbacks, StudyContext
 from ensign.experiment.study.prepare import open_cache, open_study
@@ -23,9 +25,10 @@ from ensign.experiment.study.run import StudySteps, folder_of
 from ensign.experiment.study_file import LimitOptions, StudyFile
 from ensign.host.files import check_writable, write_atomically
 from ensign.model.errors import InputError
-from ensign.model.results import Result
-from ensign.model.units import format_size, parse_duration_ns
+from ensign.model.results import Causes, Result
+from ensign.model.units import duration_option, format_size, parse_duration_ns
 from ensign.report import as_difference, as_html, as_plan
+from ensign.store.folder import StudyFolder
 from ensign.tools import bundles
 from ensign.tools.bundles import keep_figures
 from ensign.tools.diff_studies import differences
@@ -60,68 +63,93 @@ def run(  # noqa: PLR0913  # what the command line says
     ports = Ports(race_lock=machine_lock(share=share_machine))
     file = open_study(path, ports).with_workloads(workloads).with_limits(limits)
     file = file if confined else file.unconfined()
-    return _race(
-        file,
-        ports,
-        outputs,
-        fail_on,
-        details=details,
-        update_lock=update_lock,
-        install_dependencies=install_dependencies,
+    outcome, folder = _raced(
+        file, ports, update_lock=update_lock, install_dependencies=install_dependencies
     )
+    return _tell(outcome, folder, outputs, fail_on, details=details)
 
 
-def explain(  # noqa: PLR0913  # what the command line says
-    path: Path,
-    pair: tuple[str, str],
-    workloads: Sequence[str],
-    budget: str,
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What is to be explained: two variants on some workloads, within two budgets."""
+
+    path: Path
+    pair: tuple[str, str]
+    workloads: Sequence[str]
+    look: str
+    proof_ns: int
+    redo: Sequence[str]
+
+
+def explain(
+    asked: Explanation,
     outputs: Outputs,
     fail_on: FailOn,
     *,
     details: bool,
     share_machine: bool,
 ) -> int:
-    """See `ensign.cli.explain.explain`. Returns the exit status; errors pass."""
+    """See `ensign.cli.explain.explain`. Returns the exit status; errors pass.
+
+    The first answer is told before anything is proven.
+    """
     outputs.check()
     ports = Ports(race_lock=machine_lock(share=share_machine))
-    file = open_study(path, ports).with_workloads(workloads).with_pair(*pair, budget)
-    chosen = [word for name in workloads for word in ("--workload", name)]
-    redo = ["ensign", "explain", path.name, *pair, *chosen, "--budget", budget]
-    told = partial(_with_redo, shlex.join(redo))
-    return _race(file, ports, outputs, fail_on, details=details, told=told)
+    file = open_study(asked.path, ports).with_workloads(asked.workloads)
+    pair = file.with_pair(*asked.pair, asked.look)
+    told = partial(_with_redo, shlex.join(asked.redo))
+    outcome, folder = _raced(pair, ports, told=told)
+    causes: tuple[Causes, ...] = ()
+    a, b = pair.variants
+    for question, budget_ns in questions(a, b, outcome.result, asked.proof_ns):
+        if not outputs.to_standard_output:
+            _tell(outcome, folder, Outputs(), FailOn(()), details=False)
+        write(sys.stderr, as_plan.before_proof(question.by, len(question.causes), budget_ns))
+        derived = question.asked_of(file, duration_option(budget_ns))
+        outcome, folder = _raced(derived, ports, told=told)
+        causes = (*causes, *outcome.result.causes)
+        outcome = replace(outcome, result=replace(outcome.result, causes=causes))
+    return _tell(outcome, folder, outputs, fail_on, details=details)
 
 
 def _with_redo(redo: str, result: Result) -> Result:
     return replace(result, extra={**result.extra, "redo": redo})
 
 
-def _race(  # noqa: PLR0913  # what the command line says
+def _raced(
     file: StudyFile,
     ports: Ports,
-    outputs: Outputs,
-    fail_on: FailOn,
     *,
-    details: bool,
     update_lock: bool = False,
     install_dependencies: bool = False,
     told: Callable[[Result], Result] | None = None,
-) -> int:
+) -> tuple[ExperimentOutcome, StudyFolder]:
     folder = folder_of(file)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
         write(sys.stderr, as_plan.before_run(expectation(file, cache, ports)) + "\n")
         context = StudyContext(cache, confined_ports(file, ports), folder, study_progress(line))
         steps = StudySteps(file, context, update_lock, install_dependencies, told=told)
+        outcome = run_experiment(steps)
+        line.clear()
+        return outcome, folder
 
-        def keep(result: Result) -> str:
-            line.clear()
-            keep_figures(folder, result)
-            page = folder.root / "report.html"
-            if not _is_current(page, result):
-                write_html(result, page)
-            return f"Report: {page}\n"
 
-        return carry_out(steps, outputs, fail_on, details=details, keep=keep)
+def _tell(
+    outcome: ExperimentOutcome,
+    folder: StudyFolder,
+    outputs: Outputs,
+    fail_on: FailOn,
+    *,
+    details: bool,
+) -> int:
+    def keep(result: Result) -> str:
+        keep_figures(folder, result)
+        page = folder.root / "report.html"
+        if not _is_current(page, result):
+            write_html(result, page)
+        return f"Report: {page}\n"
+
+    return tell(outcome, outputs, fail_on, details=details, keep=keep)
 
 
 def study_progress(line: StatusLine) -> ProgressCallbacks:

@@ -220,7 +220,8 @@ class Place(NamedTuple):
 
     `start` is an address, `within` is how far into the function the place is, `size` that of its
     code (bytes). `inlined` are the functions that the debug information has there, the innermost
-    first, with `file` and `line` of that one. What is not known is empty, or None.
+    first, with `file` and `line` of that one; `unit` is the source that was compiled. What is
+    not known is empty, or None.
     """
 
     function: str = ""
@@ -230,6 +231,7 @@ class Place(NamedTuple):
     inlined: tuple[str, ...] = ()
     file: str = ""
     line: int | None = None
+    unit: str = ""
 
 
 class _Place(BaseModel):
@@ -240,6 +242,7 @@ class _Place(BaseModel):
     inlined: tuple[int, ...]
     file: int | None
     line: int | None
+    unit: int | None
 
 
 class _Places(BaseModel):
@@ -270,7 +273,8 @@ def _places(answer: _Places) -> Iterator[Place]:
     for each in answer.places:
         code = (each.start, each.within, each.size)
         inlined = tuple(map(text, each.inlined))
-        yield Place(text(each.function), *code, inlined, text(each.file), each.line)
+        unit = os.path.normpath(text(each.unit)) if each.unit is not None else ""
+        yield Place(text(each.function), *code, inlined, text(each.file), each.line, unit)
 
 
 _LINE = TypeAdapter(CommandLine)

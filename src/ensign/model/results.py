@@ -194,7 +194,7 @@ class FunctionCost:
     `difference` is what it adds to the variant's cost, as a share of the baseline's whole cost,
     from `low` to `high`. `file` is the library that has it; empty for the program itself.
     `symbols` are what it is called in the one and in the other, where that is not its name;
-    `facts` say how its code differs.
+    `facts` say how its code differs; `source` is the compile unit that has it, where that is known.
     """
 
     name: str
@@ -206,6 +206,7 @@ class FunctionCost:
     high: float
     symbols: tuple[str, str] = ("", "")
     facts: tuple[str, ...] = ()
+    source: str = ""
 
     @property
     def excludes_zero(self) -> bool:
@@ -234,6 +235,43 @@ class FunctionCosts:
 
 
 @dataclass(frozen=True, slots=True)
+class CauseShare:
+    """What a part of a difference adds, as a share of the baseline's cost, with its interval.
+
+    `share` is of the whole difference. A part is `proven` where its effect differs from 0 beside
+    all others (Holm's method). `unknown` is why there is no figure.
+    """
+
+    name: str
+    effect: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    share: float = 0.0
+    share_low: float = 0.0
+    share_high: float = 0.0
+    proven: bool = False
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Causes:
+    """Shares of the difference between a variant and the baseline on a workload ("": on all).
+
+    The parts, which are told apart `by` choices, sources or options, and the `rest` add up to the
+    `total`. `different` says that the total differs from 0: without that nothing is proven.
+    """
+
+    variant: str
+    workload: str
+    by: str
+    level: float
+    total: CauseShare
+    parts: tuple[CauseShare, ...]
+    rest: CauseShare
+    different: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """Everything a report may show, of commands that were compared or of a study.
 
@@ -247,9 +285,9 @@ class Result:
     Times are those asked for (`budget_s`, None without one), used in all (`used_s`), and of racing
     alone (`racing_s`). A winner is chosen by what is preferred (`prefer`). `trials` are raw, where
     they are not stored elsewhere. `functions` says which ones the time of variants went to, where
-    that was asked for. `extra` has further pairs for people; `redo` is the command line
-    that repeats it. With a `confirmation` all other rows are an exploration, of which nothing is
-    claimed.
+    that was asked for, `causes` what the difference comes from. `extra` has further pairs for
+    people; `redo` is the command line that repeats it. With a `confirmation` all other rows are an
+    exploration, of which nothing is claimed.
     """
 
     name: str
@@ -302,6 +340,7 @@ class Result:
     trials: tuple[Trial, ...] = ()
     prefer: Literal["mean", "robust"] = "mean"
     functions: tuple[FunctionCosts, ...] = ()
+    causes: tuple[Causes, ...] = ()
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from ensign.model.study_axes import NATURAL, AskedLayouts, Axes, Choice, Layouts
 from ensign.model.study_build import Build, CheckSection, SandboxSection, Ship
 from ensign.model.study_environment import Environment, EnvironmentName
+from ensign.model.study_explain import Explain
 from ensign.model.study_race import Cpus, Race
 from ensign.model.study_source import InputFile, Source
 from ensign.model.study_suite import Suite, Tests
@@ -77,6 +78,9 @@ class Study(Section):
         default_factory=dict,
         description="files for workloads that are made or fetched, by their paths in the study's "
         "folder",
+    )
+    explain: Explain | None = Field(
+        default=None, description="which part of a difference comes from what"
     )
     workloads: list[Workload] = Field(default_factory=list, description="the tests")
 

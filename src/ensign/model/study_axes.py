@@ -60,7 +60,7 @@ def _flags(text: str) -> str:
 
 
 def _revision(text: str) -> str:
-    if not text or text.startswith("-") or any(ord(c) <= 32 or ord(c) == 127 for c in text):  # noqa: PLR2004
+    if text.startswith("-") or any(ord(c) <= 32 or ord(c) == 127 for c in text):  # noqa: PLR2004
         raise ValueError(f"{text!a} is not a commit, tag or branch")
     return text
 

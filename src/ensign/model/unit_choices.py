@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 # What a link says, a whole program has, or rustc alone knows, no source can have by itself.
-_OF_SOURCES = (
+OF_SOURCES = (
     "compiler",
     "optimization",
     "lto",
@@ -77,9 +77,9 @@ def read_unit_choices(text: str) -> UnitChoices:
 
 def _choice(word: str) -> tuple[str, str]:
     match = _CHOICE.fullmatch(word)
-    if match is None or match[1] not in _OF_SOURCES:
+    if match is None or match[1] not in OF_SOURCES:
         raise ValueError(
-            f"'{word}' is not a choice of sources; there are {', '.join(_OF_SOURCES[:-1])}, and "
+            f"'{word}' is not a choice of sources; there are {', '.join(OF_SOURCES[:-1])}, and "
             "flags, which come last"
         )
     return match[1], match[2]
@@ -89,5 +89,5 @@ def unit_choices(
     globs: Sequence[str], choices: Sequence[tuple[str, str]], *, inverted: bool
 ) -> str:
     """The text that `read_unit_choices` reads."""
-    ordered = sorted(choices, key=lambda choice: _OF_SOURCES.index(choice[0]))
+    ordered = sorted(choices, key=lambda choice: OF_SOURCES.index(choice[0]))
     return str(UnitChoices(tuple(globs), inverted, tuple(ordered)))

@@ -18,6 +18,7 @@ from ensign.model.findings import Finding, Severity
 from ensign.model.results import Result
 from ensign.model.units import pluralize
 from ensign.report import drawing, figures, html_figures, words
+from ensign.report.causes import READ as CAUSES_READ
 from ensign.report.confirmation import (
     confirmation_text,
     confirmed,
@@ -112,6 +113,8 @@ def render(result: Result) -> str:
             hardening=hardening_rows(result, effects),
             functions=html_figures.function_blocks(confirmed(result) or result),
             functions_read=FUNCTIONS_READ,
+            causes=html_figures.cause_blocks(result),
+            causes_read=CAUSES_READ,
             latency=figures.latency_tables(confirmed(result) or result),
             latency_columns=[head for _, head in figures.COLUMNS],
             latency_read=figures.READ,

@@ -109,6 +109,7 @@ def _rows_of(result: Result) -> dict[str, Json]:
         "builds": [_build(build) for build in result.builds],
         **_said(result, "ran"),
         **_said(result, "functions"),
+        **_said(result, "causes"),
         "findings": [_finding(finding) for finding in result.findings],
     }
 

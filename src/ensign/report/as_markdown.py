@@ -9,6 +9,8 @@ from ensign.model.results import Result
 from ensign.model.trials import Metric
 from ensign.model.units import pluralize
 from ensign.report import figures, github
+from ensign.report.causes import COLUMNS as CAUSE_COLUMNS
+from ensign.report.causes import cause_sections
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.effects import effects_view
 from ensign.report.function_costs import COLUMNS, function_sections
@@ -46,6 +48,7 @@ def render(result: Result) -> str:
         *([safe(explored)] if (explored := exploration_text(result)) else []),
         *([] if result.withheld else [_suite(result, view)]),
         *_costs(result),
+        *_causes(result),
         *_functions(result),
         *_findings(findings_of(result)),
     ]
@@ -120,6 +123,17 @@ def _functions(result: Result) -> list[str]:
         for table in section.tables[:1]:
             body = [[safe(row.name), *row.cells] for row in table.rows]
             parts.append(folded(f"{HEADING_FUNCTIONS}, {table.by}", _table(list(COLUMNS), body)))
+    return parts
+
+
+def _causes(result: Result) -> list[str]:
+    """What the difference comes from: a sentence and a table for each way to split it."""
+    parts = []
+    for section in cause_sections(result):
+        parts.append(safe(section.text))
+        if section.rows:
+            body = [[safe(row.name), *row.cells] for row in section.rows]
+            parts.append(_table(list(CAUSE_COLUMNS), body))
     return parts
 
 

@@ -134,6 +134,15 @@ def _total(work: Sequence[Work]) -> tuple[str, str]:
     return time, disk
 
 
+def before_proof(by: str, causes: int, budget_ns: int) -> str:
+    """What is raced to prove causes."""
+    kinds = {"choices": "choice", "sources": "group of source files", "options": "option"}
+    return (
+        f"What comes from each {kinds[by]}: {causes} causes, with and without each of them, race "
+        f"for {format_duration(budget_ns)}; Ctrl-C keeps what is known.\n"
+    )
+
+
 def before_run(expected: Expectation) -> str:
     """One line for the start of a run: what is ahead, and how long it takes."""
     ahead = [each for each in expected.work if each.waiting != 0 and each.wall_s != 0]

@@ -80,6 +80,7 @@ def _brief(page: Page, result: Result) -> None:
         page.blank()
         _costs(page, shown, with_twin=False, ruled=False)
         _functions(page, shown, brief=True)
+        _causes(page, shown)
     findings = findings_of(result)
     # The verdict has the errors.
     said = [each for each in briefly_told(findings) if each.severity is not Severity.ERROR]
@@ -130,6 +131,7 @@ def _phase(page: Page, result: Result, view: ResultView, *, every_workload: bool
         page.blank()
     _costs(page, result, with_twin=True)
     _functions(page, result, brief=False)
+    _causes(page, result)
     page.plot([(row.label, row.span) for row in view.suite])
     if result.aa is not None and not result.builds and result.aa.direction is Direction.UNCLEAR:
         page.line(twin_sentence(result.aa, result.margin))
@@ -393,6 +395,30 @@ def _functions(page: Page, result: Result, *, brief: bool) -> None:
             page.blank()
         for row in () if brief else (row for found in tables for row in found.rows if row.facts):
             page.line(f"{row.name}: {'; '.join(row.facts)}", "dim")
+
+
+def _causes(page: Page, result: Result) -> None:
+    """What the difference comes from, if anybody asked."""
+    if not result.causes:
+        return
+    from ensign.report import causes  # noqa: PLC0415  # few ask
+
+    for section in causes.cause_sections(result):
+        page.line(section.text)
+        if not section.rows:
+            page.blank()
+            continue
+        table = _new_table(f"{causes.HEADING}, {section.by}", ruled=True)
+        _name_column(table, causes.COLUMNS[0])
+        for header in causes.COLUMNS[1:]:
+            table.add_column(header, justify="right", no_wrap=True)
+        rows = [
+            [_text(row.name), *(_text(cell, row.row.direction) for cell in row.cells)]
+            for row in section.rows
+        ]
+        for cells in _of_commands(page, table, rows):
+            table.add_row(*cells)
+        page.table(table)
 
 
 def _both_fit(page: Page, view: ResultView, names: list[str]) -> bool:

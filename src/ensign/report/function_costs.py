@@ -111,7 +111,7 @@ def _rows(rows: Sequence[FunctionCost], most: int) -> Iterator[FunctionRow]:
             "",
         )
         name = pluralize(len(rest), "other")
-        yield FunctionRow(name, (), parts, _chart_row(name, Span(0.0, 0.0, 0.0), ""))
+        yield FunctionRow(name, (), parts, chart_row(name, Span(0.0, 0.0, 0.0), ""))
 
 
 def _row(cost: FunctionCost) -> FunctionRow:
@@ -127,7 +127,7 @@ def _row(cost: FunctionCost) -> FunctionRow:
         interval,
     )
     facts = (*([symbols] if symbols else []), *map(clean, cost.facts))
-    return FunctionRow(name, facts, cells, _chart_row(name, span, interval))
+    return FunctionRow(name, facts, cells, chart_row(name, span, interval))
 
 
 def _interval(cost: FunctionCost) -> str:
@@ -141,7 +141,9 @@ def _digits(cost: FunctionCost) -> int:
     return 0 if half >= _COARSE else 1 if half >= _FINE else 2
 
 
-def _chart_row(name: str, span: Span, interval: str) -> Row:
+def chart_row(name: str, span: Span, interval: str, direction: Direction | None = None) -> Row:
+    """What adds so much, for charts; without a direction its interval says that."""
     slower, faster = span.low > 0, span.high < 0
-    direction = Direction.SLOWER if slower else Direction.FASTER if faster else Direction.UNCLEAR
+    told = Direction.SLOWER if slower else Direction.FASTER if faster else Direction.UNCLEAR
+    direction = direction or told
     return Row(name, name, span, interval, "", "", f"adds {interval}", direction, 0)

@@ -11,6 +11,7 @@ from ensign.model.comparisons import Direction
 from ensign.model.results import Result, VariantLayouts, WorkloadComparison
 from ensign.model.units import speedup
 from ensign.report import charts, figures
+from ensign.report.causes import CauseSection, cause_sections
 from ensign.report.charts import Backdrop, Dots, Stack, TradeCost
 from ensign.report.effects import EffectsView
 from ensign.report.function_costs import FunctionTable, function_sections
@@ -83,6 +84,22 @@ def function_blocks(result: Result) -> list[FunctionBlock]:
         FunctionBlock(each.text, [(table, _function_figure(table)) for table in each.tables])
         for each in function_sections(result)
     ]
+
+
+def cause_blocks(result: Result) -> list[tuple[CauseSection, Figure]]:
+    """One for each workload and way to split the difference."""
+    caption = (
+        "What each cause adds to the baseline's cost: right of the line it costs more. Hollow: it "
+        "is not proven."
+    )
+    return [
+        (each, Figure(charts.intervals(_drawn(each), None, "What each cause adds"), caption))
+        for each in cause_sections(result)
+    ]
+
+
+def _drawn(section: CauseSection) -> list[Row]:
+    return [row.row for row in section.rows if row.row.interval]
 
 
 def _function_figure(table: FunctionTable) -> Figure:

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from ensign.model.errors import InputError
 from ensign.model.study import Study
 from ensign.model.study_axes import Axes, Choice
-from ensign.model.study_problems import Problem, Where, nearest
+from ensign.model.study_problems import Problem, Where, nearest, suggestion
 from ensign.model.variants import AXES, OWN_COMPILER, Variant, trained
 
 _SHOWN = 5
@@ -59,7 +59,22 @@ def expansion_problems(study: Study) -> tuple[Problem, ...]:
     if study.axes.combine == "product" and count > _MOST:
         text = f"the axes have {count} combinations, more than {_MOST}; see 'combine'"
         return (Problem(("axes",), text),)
-    return (*_exclude_problems(study), *_include_problems(study), *_baseline_problems(study))
+    return (
+        *_exclude_problems(study),
+        *_include_problems(study),
+        *_baseline_problems(study),
+        *_explain_problems(study),
+    )
+
+
+def _explain_problems(study: Study) -> Iterator[Problem]:
+    if study.explain is None:
+        return
+    known = [variant.name for variant in _all(study)]
+    for name in study.explain.variants:
+        if name not in known:
+            near = suggestion(name, known)
+            yield Problem(("explain",), f"[explain] names '{name}', which is no variant{near}")
 
 
 def matching(variants: Sequence[Variant], choice: Choice) -> tuple[Variant, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ensign.experiment.judge import JudgedRounds, judge
 from ensign.experiment.record import Record
+from ensign.experiment.study.causes import cause_tables
 from ensign.experiment.study.layouts import layout_facts, layouts_spread
 from ensign.experiment.study.round_plan import FACTOR
 from ensign.experiment.study_file import StudyFile
@@ -89,6 +90,7 @@ def study_result(
         layouts=layout_facts(study, replace(record, raced=raced), judged.executions, relinked),
         factorial=_effects(judged, record),
         prefer=study.race.prefer,
+        causes=cause_tables(study, record.builds, judged.costs, study.race.level),
     )
 
 

@@ -1,0 +1,222 @@
+"""Questions after the causes of a difference: as studies, and their answers. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from ensign.experiment.study_file import StudyFile
+from ensign.explain.causes import Cause, can_mix_sources, choice_causes, source_causes
+from ensign.model.builds import BuildFacts
+from ensign.model.comparisons import Direction
+from ensign.model.results import Causes, CauseShare, FunctionCost, Result
+from ensign.model.study import Study
+from ensign.model.study_axes import Axes, Choice
+from ensign.model.study_explain import Explain, ToggledCause
+from ensign.model.trials import SAMPLED_SLICE
+from ensign.model.variants import AXES, DEFAULTS, Variant
+from ensign.stats.cause_shares import Effect, cause_shares, part_effect
+from ensign.stats.rounds import RoundCosts
+from ensign.variants.expand import expand, same_choices
+
+By = Literal["choices", "sources", "options"]
+_MOST_SOURCES = 3
+_LEAST_SHARE = 0.05  # of the difference, for a source to be tried by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Parts of the difference between two variants of a study, to be told apart by a race."""
+
+    a: Variant
+    b: Variant
+    by: By
+    causes: tuple[Cause, ...]
+
+    def asked_of(self, file: StudyFile, budget: str) -> StudyFile:
+        """The study that answers it: both variants and all between them, on relinks as ever."""
+        points = [self.b, *(each for c in self.causes for each in (c.added, c.removed))]
+        include: list[Variant] = []
+        for point in points:
+            if not any(same_choices(point, other) for other in (self.a, *include)):
+                include.append(point)
+        study = self._study(file.study, include, budget)
+        variants = expand(study)
+        names = [self._name_of(variants, point) for point in points]
+        pairs = zip(self.causes, names[1::2], names[2::2], strict=True)
+        causes = [ToggledCause(name=c.name, added=one, removed=two) for c, one, two in pairs]
+        explain = Explain(variant=names[0], by=self.by, causes=causes)
+        study = study.model_copy(update={"explain": explain})
+        return replace(file, study=study, variants=variants, own=file.own or file.study)
+
+    def _study(self, study: Study, include: Sequence[Variant], budget: str) -> Study:
+        a = self.a
+        race: dict[str, Any] = {
+            "samples": True,
+            "confirm": None,
+            "slice_check": [],
+            "budget": budget,
+        }
+        if "slice" not in study.race.model_fields_set:
+            race["slice"] = SAMPLED_SLICE
+        own = hashlib.sha256(repr((self.by, a.choices, self.causes)).encode()).hexdigest()[:8]
+        axes = Axes(compiler=[a.compiler], optimization=[a.optimization])
+        return study.model_copy(
+            update={
+                "name": f"{study.name}-why-{own}",
+                "title": f"Why {self.b.name} differs from {a.name}, by {self.by}",
+                "axes": axes.model_copy(update={"combine": "list"}),
+                "exclude": [],
+                "include": [_choice(each) for each in (a, *include)],
+                "baseline": _choice(a, every=True),
+                "race": study.race.model_copy(update=race),
+                "explain": None,
+            }
+        )
+
+    @staticmethod
+    def _name_of(variants: Sequence[Variant], point: Variant) -> str:
+        return next(each.name for each in variants if same_choices(each, point))
+
+
+def _choice(variant: Variant, *, every: bool = False) -> Choice:
+    """A rule that is met by the variant: in `include` by what it says, else by every axis."""
+    always = ("compiler", "optimization")
+    values = {axis: getattr(variant, axis) for axis in AXES}
+    return Choice(
+        **{
+            axis: value
+            for axis, value in values.items()
+            if every or axis in always or value != DEFAULTS[axis]
+        }
+    )
+
+
+def questions(
+    a: Variant, b: Variant, first: Result, proof_ns: int
+) -> tuple[tuple[Question, int], ...]:
+    """What is worth asking after the first look, each with its part of the time.
+
+    Nothing where no difference is shown, or none can be split.
+    """
+    if not proof_ns or not _is_shown(first, b.name):
+        return ()
+    asked = [Question(a, b, "choices", causes) for causes in [choice_causes(a, b)]]
+    found = [question for question in asked if len(question.causes) > 1]
+    sources = _sources(first, b.name) if can_mix_sources(a, b) else []
+    if sources:
+        found.append(Question(a, b, "sources", source_causes(a, b, sources)))
+    return tuple((question, proof_ns // len(found)) for question in found)
+
+
+def _is_shown(result: Result, variant: str) -> bool:
+    rows = [*result.comparisons, *(row.comparison for row in result.workloads)]
+    return not result.withheld and any(
+        row.variant == variant and row.direction is not Direction.UNCLEAR for row in rows
+    )
+
+
+def _sources(result: Result, variant: str) -> list[str]:
+    """Sources of the build, those first whose functions differ most."""
+    added: dict[str, float] = {}
+    total = 0.0
+    for costs in result.functions:
+        if costs.variant != variant or costs.total is None:
+            continue
+        total += abs(costs.total.difference)
+        for row in filter(_weighs, costs.by_symbol):
+            added[row.source] = added.get(row.source, 0.0) + row.difference
+    told = [name for name in added if abs(added[name]) >= _LEAST_SHARE * total]
+    return sorted(told, key=lambda name: -abs(added[name]))[:_MOST_SOURCES]
+
+
+def _weighs(row: FunctionCost) -> bool:
+    """True for a function that differs, of a source of the build that a glob can name."""
+    name = row.source
+    is_own = bool(name) and not name.startswith("/")
+    return is_own and row.excludes_zero and not any(letter in name for letter in "*?[: ")
+
+
+def cause_tables(
+    study: Study, builds: Sequence[BuildFacts], costs: RoundCosts, level: float
+) -> tuple[Causes, ...]:
+    """Shares of the difference that a study is to explain: of each workload, and of all."""
+    explain = study.explain
+    if explain is None:
+        return ()
+    raced = {build.variant: build.raced_as for build in builds}
+    cells = _Cells(costs, raced)
+    several = len(costs.workloads) > 1
+    rows = [(name, [index]) for index, name in enumerate(costs.workloads)]
+    every = ("", list(range(len(costs.workloads))))
+    return tuple(_tables(explain, cells, [*rows, *([every] if several else [])], level))
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    costs: RoundCosts
+    raced: Mapping[str, str]
+
+    def of(self, variant: str, rows: Sequence[int]) -> np.ndarray[Any, Any] | None:
+        """Log costs by column over the baseline's, of the mean of some workloads."""
+        name = self.raced.get(variant, variant)
+        if name not in self.costs.variants:
+            return None
+        d = self.costs.log_ratios(name, self.costs.variants[0])
+        return np.asarray(d[list(rows)].mean(axis=0))
+
+
+def _tables(
+    explain: Explain, cells: _Cells, chosen: Sequence[tuple[str, list[int]]], level: float
+) -> Iterator[Causes]:
+    for workload, rows in chosen:
+        whole = cells.of(explain.variant, rows)
+        if whole is None:
+            continue
+        none = np.zeros_like(whole)
+        found = {
+            cause.name: part_effect(
+                (none, whole),
+                cells.of(cause.added, rows) if cause.added else whole,
+                cells.of(cause.removed, rows) if cause.removed else none,
+            )
+            for cause in explain.causes
+        }
+        known = {name: effect for name, effect in found.items() if effect is not None}
+        shares = cause_shares(whole, list(known.values()), level)
+        if shares is None:
+            continue
+        different = shares.total.p <= 1 - level
+        effects = dict(zip(known, shares.parts, strict=True))
+        parts = tuple(
+            _share(
+                cause.name,
+                effects[cause.name],
+                proven=different and effects[cause.name].p <= 1 - level,
+            )
+            if cause.name in effects
+            else CauseShare(cause.name, unknown="neither variant that would tell it was raced")
+            for cause in explain.causes
+        )
+        ordered = tuple(sorted(parts, key=lambda part: -abs(part.effect)))
+        yield Causes(
+            explain.variant,
+            workload,
+            explain.by,
+            level,
+            _share("", shares.total, proven=different),
+            ordered,
+            _share("", shares.rest, proven=False),
+            different,
+        )
+
+
+def _share(name: str, effect: Effect, *, proven: bool) -> CauseShare:
+    mean, low, high = map(math.expm1, (effect.mean, effect.low, effect.high))
+    shares = (effect.share, effect.share_low, effect.share_high)
+    return CauseShare(name, mean, low, high, *shares, proven=proven)

@@ -1,0 +1,143 @@
+"""Splits the difference of two variants into parts, each to be toggled by itself. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ensign.model.unit_choices import OF_SOURCES, unit_choices
+from ensign.model.variants import AXES, OWN_COMPILER, Variant
+
+# Words that are a pair with the next one.
+_WITH_VALUE = frozenset(("--param", "-mllvm", "-Xclang", "-Xlinker", "-include", "-T", "-I", "-L"))
+_TRAINED = ("pgo", "lto")
+OTHERS = "all other sources"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A part of the difference: the first variant with it, and the second one without it."""
+
+    name: str
+    added: Variant
+    removed: Variant
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Choices, and words of `flags`, that only one of the variants has."""
+
+    name: str
+    axis: str = ""
+    words: frozenset[str] = frozenset()
+
+
+def choice_causes(a: Variant, b: Variant) -> tuple[Cause, ...]:
+    """The axes and single flags in which two variants differ.
+
+    Every point between them is a variant, though it may be that nothing can build it.
+    """
+    parts = tuple(_parts(a, b))
+    every = frozenset(parts)
+    return tuple(
+        Cause(part.name, _between(a, b, frozenset((part,))), _between(a, b, every - {part}))
+        for part in parts
+    )
+
+
+def _parts(a: Variant, b: Variant) -> Iterator[_Part]:
+    for axis in AXES:
+        before, after = getattr(a, axis), getattr(b, axis)
+        if before == after:
+            continue
+        if axis == "flags" and set(_words(before)) != set(_words(after)):
+            yield from _flag_parts(_words(before), _words(after))
+        else:
+            yield _Part(f"{axis}: {before or 'none'} → {after or 'none'}", axis)
+
+
+def _flag_parts(before: Sequence[str], after: Sequence[str]) -> Iterator[_Part]:
+    gone = [word for word in before if word not in after]
+    new = [word for word in after if word not in before]
+    for word in gone:
+        instead = [other for other in new if _subject(other) == _subject(word)]
+        name = f"{word} → {' '.join(instead)}" if instead else f"without {word}"
+        yield _Part(name, words=frozenset((word, *instead)))
+        new = [other for other in new if other not in instead]
+    yield from (_Part(word, words=frozenset((word,))) for word in new)
+
+
+def _words(flags: str) -> list[str]:
+    words: list[str] = []
+    for word in flags.split():
+        if words and words[-1] in _WITH_VALUE:
+            words[-1] = f"{words[-1]} {word}"
+        else:
+            words.append(word)
+    return words
+
+
+def _subject(word: str) -> str:
+    """What a flag is about: `-fx` of `-fno-x`, `-march` of `-march=native`."""
+    name = word.partition("=")[0]
+    for start in ("-fno-", "-mno-"):
+        if name.startswith(start):
+            return f"{start[:2]}{name.removeprefix(start)}"
+    return f"-D{name[2:]}" if name.startswith(("-D", "-U")) else name
+
+
+def _between(a: Variant, b: Variant, taken: frozenset[_Part]) -> Variant:
+    """The first variant with these parts of the second one."""
+    values: dict[str, Any] = {part.axis: getattr(b, part.axis) for part in taken if part.axis}
+    if "flags" not in values:
+        before, after = _words(a.flags), _words(b.flags)
+        flipped = {word for part in taken for word in part.words}
+        kept = [word for word in before if (word in after) or word not in flipped]
+        new = [word for word in after if word in flipped and word not in before]
+        values["flags"] = " ".join(word for word in _merged(after, before) if word in {*kept, *new})
+    return replace(a, name="", **values)
+
+
+def _merged(first: Sequence[str], second: Sequence[str]) -> list[str]:
+    """All words, in the order of the first, those of the second alone before them."""
+    return [*(word for word in second if word not in first), *first]
+
+
+def can_mix_sources(a: Variant, b: Variant) -> bool:
+    """True if sources can be compiled as in either of two variants."""
+    return (
+        a != b
+        and OWN_COMPILER not in (a.compiler, b.compiler)
+        and not (a.units or b.units)
+        and any(getattr(a, axis) != getattr(b, axis) for axis in OF_SOURCES)
+    )
+
+
+def source_causes(a: Variant, b: Variant, sources: Sequence[str]) -> tuple[Cause, ...]:
+    """Each source by itself, and all others together, compiled as in the other variant.
+
+    What differs at the link, or in the whole program, is in none of them.
+    """
+    groups = [((source,), False) for source in sources]
+    every = (*groups, (tuple(sources), True))
+    return tuple(
+        Cause(
+            OTHERS if inverted else globs[0],
+            _mixed(a, b, globs, inverted=inverted),
+            _mixed(b, a, globs, inverted=inverted),
+        )
+        for globs, inverted in every
+    )
+
+
+def _mixed(base: Variant, other: Variant, globs: Sequence[str], *, inverted: bool) -> Variant:
+    """The base with some sources as in the other variant.
+
+    A profile and LTO can only be taken away from sources, so the one that has them leads.
+    """
+    if any(getattr(base, axis) == "off" != getattr(other, axis) for axis in _TRAINED):
+        base, other, inverted = other, base, not inverted
+    differ = [axis for axis in OF_SOURCES if getattr(base, axis) != getattr(other, axis)]
+    choices = [(axis, getattr(other, axis)) for axis in differ]
+    return replace(base, name="", units=unit_choices(globs, choices, inverted=inverted))

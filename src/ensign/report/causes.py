@@ -1,0 +1,106 @@
+"""What a difference comes from, in words and rows: its causes with their shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ensign.model.comparisons import Direction
+from ensign.model.results import Causes, CauseShare, Result
+from ensign.report.function_costs import chart_row
+from ensign.report.view import Row
+from ensign.report.words import Span, clean, percent, plain_share, signed
+
+HEADING = "Why"
+COLUMNS = ("cause", "adds", "interval", "share", "interval of it", "")
+READ = (
+    "Every cause is a build between both ends, raced beside them: what it adds is the mean of what "
+    "it changes in the one end and what the other loses without it. Shares and the rest add up to "
+    "100 %. Proven: it differs from nothing, all causes being judged together."
+)
+REST = "not explained by these"
+PROVEN, UNPROVEN = "proven", "unproven"
+_BY = {"choices": "choices", "sources": "source files", "options": "single options"}
+_FEW = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CauseRow:
+    """A cause in words; `row` is for charts."""
+
+    name: str
+    cells: tuple[str, ...]
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class CauseSection:
+    """What there is to say of one way to split the difference on a workload."""
+
+    text: str
+    by: str
+    rows: tuple[CauseRow, ...]
+
+
+def cause_sections(result: Result) -> tuple[CauseSection, ...]:
+    """One for each workload and way to split the difference."""
+    return tuple(_section(each, result) for each in result.causes)
+
+
+def _section(causes: Causes, result: Result) -> CauseSection:
+    text = _sentence(causes, result)
+    by = f"by {_BY[causes.by]}"
+    if not causes.different:
+        return CauseSection(text, by, ())
+    rest = CauseRow(REST, (*_figures(causes.rest), ""), _chart_row(causes.rest, REST))
+    return CauseSection(text, by, (*map(_row, causes.parts), rest))
+
+
+def _sentence(causes: Causes, result: Result) -> str:
+    several = causes.workload and len(result.workload_names) > 1
+    about = f"{clean(causes.workload)}: " if several else ""
+    variant, baseline = clean(causes.variant), clean(result.baseline)
+    total = causes.total
+    interval = f"{_interval(total)}, {plain_share(causes.level)}"
+    if not causes.different:
+        return (
+            f"{about}No difference between {variant} and {baseline} is shown ({interval}), so "
+            "there is nothing to explain."
+        )
+    more = "more" if total.effect > 0 else "less"
+    size = percent(abs(total.effect)).removeprefix("+")
+    text = f"{about}{variant} costs {size} {more} than {baseline} ({interval})"
+    proven = [part for part in causes.parts if part.proven]
+    if not proven:
+        return f"{text}; none of these {len(causes.parts)} causes is proven."
+    named = ", ".join(f"{_whole(part.share)} is {clean(part.name)}" for part in proven[:_FEW])
+    return f"{text}. Of that, {named}; {_whole(causes.rest.share)} is not explained."
+
+
+def _row(part: CauseShare) -> CauseRow:
+    name = clean(part.name)
+    if part.unknown:
+        cells = ("", "", "", "", clean(part.unknown))
+        return CauseRow(name, cells, _chart_row(part, name))
+    judged = PROVEN if part.proven else UNPROVEN
+    return CauseRow(name, (*_figures(part), judged), _chart_row(part, name))
+
+
+def _figures(part: CauseShare) -> tuple[str, str, str, str]:
+    bounds = f"{100 * part.share_low:.0f} to {_whole(part.share_high)}"
+    return percent(part.effect), _interval(part), _whole(part.share), bounds
+
+
+def _whole(share: float) -> str:
+    return f"{100 * share:.0f} %".replace("-", "−")
+
+
+def _interval(part: CauseShare) -> str:
+    return f"{signed(part.low)} to {percent(part.high)}"
+
+
+def _chart_row(part: CauseShare, name: str) -> Row:
+    interval = "" if part.unknown else _interval(part)
+    span = Span(part.low, part.high, part.effect)
+    if not part.proven:
+        return chart_row(name, span, interval, Direction.UNCLEAR)
+    return chart_row(name, span, interval)
