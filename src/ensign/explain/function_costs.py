@@ -181,7 +181,7 @@ class _Pair:
         return replace(
             named,
             total=rows[0],
-            by_symbol=_with_units(_with_facts(rows[1], sides), sides),
+            by_symbol=_with_facts(rows[1], sides),
             by_source=() if by_source is None else by_source[1],
         )
 
@@ -237,17 +237,6 @@ def _with_facts(rows: Sequence[FunctionCost], sides: _Sides) -> tuple[FunctionCo
     pairs = [(before.get(key), after.get(key)) for key in keys]
     facts = dict(zip(told, code_facts(pairs), strict=True))
     return tuple(replace(row, facts=facts.get(row, ())) for row in rows)
-
-
-def _with_units(rows: Sequence[FunctionCost], sides: _Sides) -> tuple[FunctionCost, ...]:
-    """The rows with the source that most samples of each function come from."""
-    units: defaultdict[Function, Counter[str]] = defaultdict(Counter)
-    for _, _, found, count in (s for side in sides for each in side for s in each.in_files):
-        if found is not None and found.place.unit:
-            units[found.by_symbol][found.place.unit] += count
-    return tuple(
-        replace(row, source=_most(units.get(Function(row.file, row.name)))) for row in rows
-    )
 
 
 def _code(side: Sequence[_Execution]) -> dict[Function, SampledFunction]:

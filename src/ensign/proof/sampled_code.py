@@ -69,6 +69,13 @@ class CodeMap:
                 return address + offset - at
         return None
 
+    def offset_of(self, address: int) -> int | None:
+        """The place of an address in the file; None where nothing of it is loaded as code."""
+        for at, size, start in self.segments:
+            if start <= address < start + size:
+                return at + address - start
+        return None
+
     def function_at(self, address: int) -> FunctionPlace | None:
         """The function that holds an address; None before the first one."""
         index = bisect_right(self.starts, address) - 1

@@ -72,7 +72,10 @@ def render(
 def _brief(page: Page, result: Result) -> None:
     shown = confirmed(result) or result
     view = view_of(shown)
-    if view.suite and not result.withheld:
+    if result.causes:
+        _causes(page, result, brief=True)
+        _functions(page, shown, brief=True)
+    elif view.suite and not result.withheld:
         _suite(page, shown, view, view.compared[:_MOST_ROWS], ruled=False)
         more = len(view.compared) - _MOST_ROWS
         if more > 0:
@@ -80,7 +83,6 @@ def _brief(page: Page, result: Result) -> None:
         page.blank()
         _costs(page, shown, with_twin=False, ruled=False)
         _functions(page, shown, brief=True)
-        _causes(page, shown)
     findings = findings_of(result)
     # The verdict has the errors.
     said = [each for each in briefly_told(findings) if each.severity is not Severity.ERROR]
@@ -130,8 +132,8 @@ def _phase(page: Page, result: Result, view: ResultView, *, every_workload: bool
         _suite(page, result, view, view.suite)
         page.blank()
     _costs(page, result, with_twin=True)
+    _causes(page, result, brief=False)
     _functions(page, result, brief=False)
-    _causes(page, result)
     page.plot([(row.label, row.span) for row in view.suite])
     if result.aa is not None and not result.builds and result.aa.direction is Direction.UNCLEAR:
         page.line(twin_sentence(result.aa, result.margin))
@@ -397,27 +399,24 @@ def _functions(page: Page, result: Result, *, brief: bool) -> None:
             page.line(f"{row.name}: {'; '.join(row.facts)}", "dim")
 
 
-def _causes(page: Page, result: Result) -> None:
-    """What the difference comes from, if anybody asked."""
+def _causes(page: Page, result: Result, *, brief: bool) -> None:
+    """What the difference comes from, if anybody asked; the verdict has said it in words."""
     if not result.causes:
         return
     from ensign.report import causes  # noqa: PLC0415  # few ask
 
     for section in causes.cause_sections(result):
-        page.line(section.text)
         if not section.rows:
-            page.blank()
             continue
-        table = _new_table(f"{causes.HEADING}, {section.by}", ruled=True)
-        _name_column(table, causes.COLUMNS[0])
-        for header in causes.COLUMNS[1:]:
-            table.add_column(header, justify="right", no_wrap=True)
-        rows = [
-            [_text(row.name), *(_text(cell, row.row.direction) for cell in row.cells)]
-            for row in section.rows
-        ]
-        for cells in _of_commands(page, table, rows):
-            table.add_row(*cells)
+        left_out = causes.SHARE_INTERVAL if brief else -1
+        table = _new_table("" if brief else f"{causes.HEADING}, {section.by}", ruled=not brief)
+        _name_column(table, f"{causes.HEADING}, {section.by}" if brief else causes.COLUMNS[0])
+        for place, header in enumerate(causes.COLUMNS[1:]):
+            if place != left_out:
+                table.add_column(header, justify="right", no_wrap=True)
+        for row in section.rows:
+            cells = [cell for place, cell in enumerate(row.cells) if place != left_out]
+            table.add_row(_text(row.name), *(_text(cell, row.row.direction) for cell in cells))
         page.table(table)
 
 

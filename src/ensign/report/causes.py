@@ -12,6 +12,7 @@ from ensign.report.words import Span, clean, percent, plain_share, signed
 
 HEADING = "Why"
 COLUMNS = ("cause", "adds", "interval", "share", "interval of it", "")
+SHARE_INTERVAL = 3  # of the cells
 READ = (
     "Every cause is a build between both ends, raced beside them: what it adds is the mean of what "
     "it changes in the one end and what the other loses without it. Shares and the rest add up to "
@@ -86,12 +87,17 @@ def _row(part: CauseShare) -> CauseRow:
 
 
 def _figures(part: CauseShare) -> tuple[str, str, str, str]:
-    bounds = f"{100 * part.share_low:.0f} to {_whole(part.share_high)}"
+    bounds = f"{_number(part.share_low)} to {_whole(part.share_high)}"
     return percent(part.effect), _interval(part), _whole(part.share), bounds
 
 
 def _whole(share: float) -> str:
-    return f"{100 * share:.0f} %".replace("-", "−")
+    return f"{_number(share)} %"
+
+
+def _number(share: float) -> str:
+    rounded = round(100 * share)
+    return f"−{-rounded}" if rounded < 0 else str(rounded)
 
 
 def _interval(part: CauseShare) -> str:

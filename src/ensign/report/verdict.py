@@ -42,6 +42,8 @@ def verdict_of(result: Result) -> Verdict:
     Where rounds only explored it is that of the confirmation; before its end nothing is claimed.
     """
     confirmation = result.confirmation
+    if result.causes:
+        return _of_causes(result)
     of_phase = _of_suite if result.builds and not result.withheld else _of_each
     if confirmation is None or result.withheld:
         return of_phase(result)
@@ -53,6 +55,15 @@ def verdict_of(result: Result) -> Verdict:
     return Verdict(
         verdict.headline, (*verdict.details, confirmation_text(confirmation)), verdict.caveats
     )
+
+
+def _of_causes(result: Result) -> Verdict:
+    """Why two differ: of all builds between them nothing else was asked."""
+    from ensign.report.causes import cause_sections  # noqa: PLC0415  # few ask
+
+    headline, *more = (section.text for section in cause_sections(result))
+    caveats = _study_caveats(result, ()) if result.builds else _errors(result.findings)
+    return Verdict(headline, tuple(more), tuple(caveats))
 
 
 def _of_suite(result: Result) -> Verdict:

@@ -16,7 +16,7 @@ from ensign.model.builds import BuildFacts
 from ensign.model.comparisons import Direction
 from ensign.model.results import Causes, CauseShare, FunctionCost, Result
 from ensign.model.study import Study
-from ensign.model.study_axes import Axes, Choice
+from ensign.model.study_axes import Axes, Choice, Layouts
 from ensign.model.study_explain import Explain, ToggledCause
 from ensign.model.trials import SAMPLED_SLICE
 from ensign.model.variants import AXES, DEFAULTS, Variant
@@ -25,7 +25,7 @@ from ensign.stats.rounds import RoundCosts
 from ensign.variants.expand import expand, same_choices
 
 By = Literal["choices", "sources", "options"]
-_MOST_SOURCES = 3
+_MOST_SOURCES, _RELINKS = 3, 24
 _LEAST_SHARE = 0.05  # of the difference, for a source to be tried by itself
 
 
@@ -75,6 +75,7 @@ class Question:
                 "include": [_choice(each) for each in (a, *include)],
                 "baseline": _choice(a, every=True),
                 "race": study.race.model_copy(update=race),
+                "layouts": _layouts(study.layouts),
                 "explain": None,
             }
         )
@@ -82,6 +83,13 @@ class Question:
     @staticmethod
     def _name_of(variants: Sequence[Variant], point: Variant) -> str:
         return next(each.name for each in variants if same_choices(each, point))
+
+
+def _layouts(asked: Layouts) -> Layouts:
+    """As many relinks as intervals gain by: cells are many, and each needs them all."""
+    if asked.variants != "all" or asked.count is not None:
+        return asked
+    return asked.model_copy(update={"count": _RELINKS})
 
 
 def _choice(variant: Variant, *, every: bool = False) -> Choice:

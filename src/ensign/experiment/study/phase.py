@@ -219,7 +219,9 @@ def race_phase(phase: PlannedPhase, context: StudyContext) -> PhaseOutcome:
     record = replace(
         raced_by(record, rounds),
         findings=tuple(dict.fromkeys(said)),
-        functions=study_functions(phase.study, phase.variants, trials, phase.programs.build_path),
+        functions=study_functions(
+            phase.study, phase.variants, trials, phase.programs.report.results
+        ),
     )
     record = close_record(record, phase.before, machine_state())
     write_record(folder, record, name)

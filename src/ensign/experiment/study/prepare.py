@@ -153,12 +153,6 @@ class BuiltPrograms:
     relinks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     trees: Mapping[str, ProgramTree] = field(default_factory=dict)
 
-    @property
-    def build_path(self) -> str:
-        """The folder that builds saw; empty where no proof tells."""
-        seen = self.report.results[0].seen
-        return "" if seen is None else seen.proof.build_path
-
 
 def open_study(path: Path, ports: Ports | None = None) -> StudyFile:
     """The checked study; StudyError with line and key where it is wrong.
