@@ -7,7 +7,7 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from ensign.cli.experiment import carry_out, machine_lock
+from ensign.cli.experiment import machine_lock, tell
 from ensign.cli.options import FailOn, Outputs
 from ensign.cli.progress import CompareProgress, StatusLine
 from ensign.experiment.compare.commands import command_variants, completed
@@ -16,6 +16,7 @@ from ensign.experiment.compare.planning import require_readable
 from ensign.experiment.compare.run import CompareSteps
 from ensign.experiment.compare.workloads import PLACE
 from ensign.experiment.ports import Ports
+from ensign.experiment.steps import ExperimentOutcome, run_experiment
 from ensign.host.files import check_writable
 from ensign.model.errors import InputError
 from ensign.model.findings import Finding
@@ -25,17 +26,27 @@ def run_compare(
     options: Options, outputs: Outputs, fail_on: FailOn, *, redo: str, details: bool
 ) -> int:
     """Races, prints, exports. Returns the exit status; errors pass."""
-    _check(options)
-    options = _with_parameters(completed(options))
     outputs.check()
-    if options.bundle is not None:
-        check_writable(options.bundle)
-    ports = Ports(race_lock=machine_lock(share=options.share_machine))
     if options.revisions is None:
-        return _race(options, ports, outputs, fail_on, redo=redo, details=details)
+        return tell(raced_commands(options, redo=redo), outputs, fail_on, details=details)
+    options, ports = _ready(options)
     from ensign.cli.revisions_run import run_revisions  # noqa: PLC0415  # builders load with it
 
     return run_revisions(options, ports, outputs, fail_on, redo=redo, details=details)
+
+
+def raced_commands(options: Options, *, redo: str) -> ExperimentOutcome:
+    """The race of commands, and its result; errors pass."""
+    options, ports = _ready(options)
+    return _race(options, ports, redo=redo)
+
+
+def _ready(options: Options) -> tuple[Options, Ports]:
+    _check(options)
+    options = _with_parameters(completed(options))
+    if options.bundle is not None:
+        check_writable(options.bundle)
+    return options, Ports(race_lock=machine_lock(share=options.share_machine))
 
 
 def _with_parameters(options: Options) -> Options:
@@ -62,15 +73,7 @@ def _check(options: Options) -> None:
         raise InputError("--revisions and --environments are two questions; ask one at a time")
 
 
-def _race(
-    options: Options,
-    ports: Ports,
-    outputs: Outputs,
-    fail_on: FailOn,
-    *,
-    redo: str,
-    details: bool,
-) -> int:
+def _race(options: Options, ports: Ports, *, redo: str) -> ExperimentOutcome:
     if options.input is not None and Path(options.input).is_dir():
         raise InputError(f"--input {options.input} is a folder; name a file in it")
     if options.expected is not None and PLACE not in options.expected:
@@ -96,7 +99,9 @@ def _race(
             options.bundle,
             shared=findings,
         )
-        return carry_out(steps, outputs, fail_on, details=details, keep=line.clear_first)
+        outcome = run_experiment(steps)
+        line.clear()
+        return outcome
 
 
 def _entered(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +15,6 @@ from ensign.experiment.confinement import confined_ports
 from ensign.experiment.ports import Ports
 from ensign.experiment.record import Verification
 from ensign.experiment.steps import ExperimentOutcome, run_experiment
-from ensign.experiment.study.causes import questions
 from ensign.experiment.study.forecast import expectation
 from ensign.experiment.study.phase import ProgressCallbacks, StudyContext
 from ensign.experiment.study.prepare import open_cache, open_study
@@ -25,8 +22,8 @@ from ensign.experiment.study.run import StudySteps, folder_of
 from ensign.experiment.study_file import LimitOptions, StudyFile
 from ensign.host.files import check_writable, write_atomically
 from ensign.model.errors import InputError
-from ensign.model.results import Causes, Result
-from ensign.model.units import duration_option, format_size, parse_duration_ns
+from ensign.model.results import Result
+from ensign.model.units import format_size, parse_duration_ns
 from ensign.report import as_difference, as_html, as_plan
 from ensign.store.folder import StudyFolder
 from ensign.tools import bundles
@@ -63,60 +60,13 @@ def run(  # noqa: PLR0913  # what the command line says
     ports = Ports(race_lock=machine_lock(share=share_machine))
     file = open_study(path, ports).with_workloads(workloads).with_limits(limits)
     file = file if confined else file.unconfined()
-    outcome, folder = _raced(
+    outcome, folder = raced_study(
         file, ports, update_lock=update_lock, install_dependencies=install_dependencies
     )
-    return _tell(outcome, folder, outputs, fail_on, details=details)
+    return tell_study(outcome, folder, outputs, fail_on, details=details)
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """What is to be explained: two variants on some workloads, within two budgets."""
-
-    path: Path
-    pair: tuple[str, str]
-    workloads: Sequence[str]
-    look: str
-    proof_ns: int
-    redo: Sequence[str]
-
-
-def explain(
-    asked: Explanation,
-    outputs: Outputs,
-    fail_on: FailOn,
-    *,
-    details: bool,
-    share_machine: bool,
-) -> int:
-    """See `ensign.cli.explain.explain`. Returns the exit status; errors pass.
-
-    The first answer is told before anything is proven.
-    """
-    outputs.check()
-    ports = Ports(race_lock=machine_lock(share=share_machine))
-    file = open_study(asked.path, ports).with_workloads(asked.workloads)
-    pair = file.with_pair(*asked.pair, asked.look)
-    told = partial(_with_redo, shlex.join(asked.redo))
-    outcome, folder = _raced(pair, ports, told=told)
-    causes: tuple[Causes, ...] = ()
-    a, b = pair.variants
-    for question, budget_ns in questions(a, b, outcome.result, asked.proof_ns):
-        if not outputs.to_standard_output:
-            _tell(outcome, folder, Outputs(), FailOn(()), details=False)
-        write(sys.stderr, as_plan.before_proof(question.by, len(question.causes), budget_ns))
-        derived = question.asked_of(file, duration_option(budget_ns))
-        outcome, folder = _raced(derived, ports, told=told)
-        causes = (*causes, *outcome.result.causes)
-        outcome = replace(outcome, result=replace(outcome.result, causes=causes))
-    return _tell(outcome, folder, outputs, fail_on, details=details)
-
-
-def _with_redo(redo: str, result: Result) -> Result:
-    return replace(result, extra={**result.extra, "redo": redo})
-
-
-def _raced(
+def raced_study(
     file: StudyFile,
     ports: Ports,
     *,
@@ -124,6 +74,7 @@ def _raced(
     install_dependencies: bool = False,
     told: Callable[[Result], Result] | None = None,
 ) -> tuple[ExperimentOutcome, StudyFolder]:
+    """Builds and races a study; its outcome, and its folder. Errors pass."""
     folder = folder_of(file)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
         write(sys.stderr, as_plan.before_run(expectation(file, cache, ports)) + "\n")
@@ -134,7 +85,7 @@ def _raced(
         return outcome, folder
 
 
-def _tell(
+def tell_study(
     outcome: ExperimentOutcome,
     folder: StudyFolder,
     outputs: Outputs,
@@ -142,6 +93,8 @@ def _tell(
     *,
     details: bool,
 ) -> int:
+    """Writes and prints a study's result; the exit status."""
+
     def keep(result: Result) -> str:
         keep_figures(folder, result)
         page = folder.root / "report.html"

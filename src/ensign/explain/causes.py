@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from difflib import SequenceMatcher
+from typing import Any, Generic, TypeVar
 
 from ensign.model.unit_choices import OF_SOURCES, unit_choices
 from ensign.model.variants import AXES, OWN_COMPILER, Variant
@@ -13,15 +16,17 @@ from ensign.model.variants import AXES, OWN_COMPILER, Variant
 _WITH_VALUE = frozenset(("--param", "-mllvm", "-Xclang", "-Xlinker", "-include", "-T", "-I", "-L"))
 _TRAINED = ("pgo", "lto")
 OTHERS = "all other sources"
+_TUNABLES = "GLIBC_TUNABLES"
+Point = TypeVar("Point")
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
-    """A part of the difference: the first variant with it, and the second one without it."""
+class Cause(Generic[Point]):
+    """A part of a difference: the first of two with it, and the second without it."""
 
     name: str
-    added: Variant
-    removed: Variant
+    added: Point
+    removed: Point
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,7 @@ class _Part:
     words: frozenset[str] = frozenset()
 
 
-def choice_causes(a: Variant, b: Variant) -> tuple[Cause, ...]:
+def choice_causes(a: Variant, b: Variant) -> tuple[Cause[Variant], ...]:
     """The axes and single flags in which two variants differ.
 
     Every point between them is a variant, though it may be that nothing can build it.
@@ -90,7 +95,7 @@ def _subject(word: str) -> str:
 def _between(a: Variant, b: Variant, taken: frozenset[_Part]) -> Variant:
     """The first variant with these parts of the second one."""
     values: dict[str, Any] = {part.axis: getattr(b, part.axis) for part in taken if part.axis}
-    if "flags" not in values:
+    if "flags" not in values and set(_words(a.flags)) != set(_words(b.flags)):
         before, after = _words(a.flags), _words(b.flags)
         flipped = {word for part in taken for word in part.words}
         kept = [word for word in before if (word in after) or word not in flipped]
@@ -114,7 +119,7 @@ def can_mix_sources(a: Variant, b: Variant) -> bool:
     )
 
 
-def source_causes(a: Variant, b: Variant, sources: Sequence[str]) -> tuple[Cause, ...]:
+def source_causes(a: Variant, b: Variant, sources: Sequence[str]) -> tuple[Cause[Variant], ...]:
     """Each source by itself, and all others together, compiled as in the other variant.
 
     What differs at the link, or in the whole program, is in none of them.
@@ -141,3 +146,85 @@ def _mixed(base: Variant, other: Variant, globs: Sequence[str], *, inverted: boo
     differ = [axis for axis in OF_SOURCES if getattr(base, axis) != getattr(other, axis)]
     choices = [(axis, getattr(other, axis)) for axis in differ]
     return replace(base, name="", units=unit_choices(globs, choices, inverted=inverted))
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What stands at a place of both commands: a variable's value, or words. None: not there."""
+
+    name: str
+    sides: tuple[Sequence[str] | str | None, Sequence[str] | str | None]
+    variable: str = ""
+
+    @property
+    def differs(self) -> bool:
+        return self.sides[0] != self.sides[1]
+
+
+def command_causes(a: str, b: str) -> tuple[Cause[str], ...]:
+    """The words and variables (before the program, after `env`) in which two commands differ.
+
+    Tunables of the C library count one by one.
+    """
+    one, two = (_command(text) for text in (a, b))
+    names = dict.fromkeys((*one[0], *two[0]))
+    pieces = [_variable(name, one[0].get(name), two[0].get(name)) for name in names]
+    pieces += _word_pieces(one[1], two[1])
+    differing = [at for at, piece in enumerate(pieces) if piece.differs]
+    every = frozenset(differing)
+    return tuple(
+        Cause(pieces[at].name, _text(pieces, frozenset((at,))), _text(pieces, every - {at}))
+        for at in differing
+    )
+
+
+def _command(text: str) -> tuple[dict[str, str], list[str]]:
+    """Its variables, and its other words."""
+    words = shlex.split(text)
+    variables: dict[str, str] = {}
+    if words[:1] != ["env"] or words[1:2] == ["-i"]:
+        return variables, words
+    rest = words[1:]
+    while rest and re.match(r"[A-Za-z_]\w*=", rest[0]):
+        name, _, value = rest.pop(0).partition("=")
+        if name != _TUNABLES:
+            variables[name] = value
+            continue
+        for tunable in value.split(":"):
+            key, _, own = tunable.partition("=")
+            variables[f"{_TUNABLES}:{key}"] = own
+    return variables, rest
+
+
+def _variable(name: str, before: str | None, after: str | None) -> _Piece:
+    told = ["none" if value is None else value or '""' for value in (before, after)]
+    return _Piece(
+        f"{name.removeprefix(f'{_TUNABLES}:')}: {' → '.join(told)}", (before, after), name
+    )
+
+
+def _word_pieces(before: Sequence[str], after: Sequence[str]) -> Iterator[_Piece]:
+    blocks = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    for kind, i1, i2, j1, j2 in blocks:
+        if kind == "replace" and i2 - i1 == j2 - j1:
+            for old, new in zip(before[i1:i2], after[j1:j2], strict=True):
+                yield _Piece(f"{old} → {new}", ([old], [new]))
+            continue
+        old, new = " ".join(before[i1:i2]), " ".join(after[j1:j2])
+        named = {"insert": new, "delete": f"without {old}"}.get(kind, f"{old} → {new}")
+        yield _Piece(named, (before[i1:i2], after[j1:j2]))
+
+
+def _text(pieces: Sequence[_Piece], taken: frozenset[int]) -> str:
+    """The first command with these pieces of the second one."""
+    variables: dict[str, list[str]] = {}
+    words: list[str] = []
+    for at, piece in enumerate(pieces):
+        value = piece.sides[at in taken]
+        if not piece.variable:
+            words += value or ()
+        elif isinstance(value, str):
+            name, _, tunable = piece.variable.partition(":")
+            variables.setdefault(name, []).append(f"{tunable}={value}" if tunable else value)
+    given = [f"{name}={':'.join(values)}" for name, values in variables.items()]
+    return shlex.join([*(["env", *given] if given else []), *words])

@@ -257,7 +257,7 @@ class CauseShare:
 class Causes:
     """Shares of the difference between a variant and the baseline on a workload ("": on all).
 
-    The parts, which are told apart `by` choices, sources or options, and the `rest` add up to the
+    The parts, which are told apart `by` choices or sources, and the `rest` add up to the
     `total`. `different` says that the total differs from 0: without that nothing is proven.
     """
 

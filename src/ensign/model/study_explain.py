@@ -25,9 +25,7 @@ class Explain(Section):
     """Why one variant costs more or less than the baseline, part by part."""
 
     variant: str = Field(description="the variant that is explained")
-    by: Literal["choices", "sources", "options"] = Field(
-        default="choices", description="what the parts are"
-    )
+    by: Literal["choices", "sources"] = Field(default="choices", description="what the parts are")
     causes: list[ToggledCause] = Field(min_length=1, description="the parts")
 
     @property

@@ -136,10 +136,10 @@ def _total(work: Sequence[Work]) -> tuple[str, str]:
 
 def before_proof(by: str, causes: int, budget_ns: int) -> str:
     """What is raced to prove causes."""
-    kinds = {"choices": "choice", "sources": "group of source files", "options": "option"}
+    kind = {"choices": "choice", "sources": "source file"}[by]
     return (
-        f"What comes from each {kinds[by]}: {causes} causes, with and without each of them, race "
-        f"for {format_duration(budget_ns)}; Ctrl-C keeps what is known.\n"
+        f"What comes from each {kind}? {causes} causes are added to one end and taken from the "
+        f"other, and race for {format_duration(budget_ns)}; Ctrl-C keeps what is known.\n"
     )
 
 

@@ -20,7 +20,7 @@ READ = (
 )
 REST = "not explained by these"
 PROVEN, UNPROVEN = "proven", "unproven"
-_BY = {"choices": "choices", "sources": "source files", "options": "single options"}
+_BY = {"choices": "choices", "sources": "source files"}
 _FEW = 3
 
 

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import numpy as np
-
 from ensign.experiment.study_file import StudyFile
 from ensign.explain.causes import Cause, can_mix_sources, choice_causes, source_causes
-from ensign.model.builds import BuildFacts
 from ensign.model.comparisons import Direction
-from ensign.model.results import Causes, CauseShare, FunctionCost, Result
+from ensign.model.results import FunctionCost, Result
 from ensign.model.study import Study
 from ensign.model.study_axes import Axes, Choice, Layouts
 from ensign.model.study_explain import Explain, ToggledCause
 from ensign.model.trials import SAMPLED_SLICE
 from ensign.model.variants import AXES, DEFAULTS, Variant
-from ensign.stats.cause_shares import Effect, cause_shares, part_effect
-from ensign.stats.rounds import RoundCosts
 from ensign.variants.expand import expand, same_choices
 
-By = Literal["choices", "sources", "options"]
+By = Literal["choices", "sources"]
 _MOST_SOURCES, _RELINKS = 3, 24
 _LEAST_SHARE = 0.05  # of the difference, for a source to be tried by itself
 
@@ -36,7 +30,7 @@ class Question:
     a: Variant
     b: Variant
     by: By
-    causes: tuple[Cause, ...]
+    causes: tuple[Cause[Variant], ...]
 
     def asked_of(self, file: StudyFile, budget: str) -> StudyFile:
         """The study that answers it: both variants and all between them, on relinks as ever."""
@@ -112,7 +106,7 @@ def questions(
 
     Nothing where no difference is shown, or none can be split.
     """
-    if not proof_ns or not _is_shown(first, b.name):
+    if not proof_ns or not is_shown(first):
         return ()
     asked = [Question(a, b, "choices", causes) for causes in [choice_causes(a, b)]]
     found = [question for question in asked if len(question.causes) > 1]
@@ -122,10 +116,11 @@ def questions(
     return tuple((question, proof_ns // len(found)) for question in found)
 
 
-def _is_shown(result: Result, variant: str) -> bool:
+def is_shown(result: Result) -> bool:
+    """True if the only variant differs from the baseline, on all workloads or on one."""
     rows = [*result.comparisons, *(row.comparison for row in result.workloads)]
     return not result.withheld and any(
-        row.variant == variant and row.direction is not Direction.UNCLEAR for row in rows
+        row.variant != result.twin and row.direction is not Direction.UNCLEAR for row in rows
     )
 
 
@@ -148,83 +143,3 @@ def _weighs(row: FunctionCost) -> bool:
     name = row.source
     is_own = bool(name) and not name.startswith("/")
     return is_own and row.excludes_zero and not any(letter in name for letter in "*?[: ")
-
-
-def cause_tables(
-    study: Study, builds: Sequence[BuildFacts], costs: RoundCosts, level: float
-) -> tuple[Causes, ...]:
-    """Shares of the difference that a study is to explain: of each workload, and of all."""
-    explain = study.explain
-    if explain is None:
-        return ()
-    raced = {build.variant: build.raced_as for build in builds}
-    cells = _Cells(costs, raced)
-    several = len(costs.workloads) > 1
-    rows = [(name, [index]) for index, name in enumerate(costs.workloads)]
-    every = ("", list(range(len(costs.workloads))))
-    return tuple(_tables(explain, cells, [*rows, *([every] if several else [])], level))
-
-
-@dataclass(frozen=True, slots=True)
-class _Cells:
-    costs: RoundCosts
-    raced: Mapping[str, str]
-
-    def of(self, variant: str, rows: Sequence[int]) -> np.ndarray[Any, Any] | None:
-        """Log costs by column over the baseline's, of the mean of some workloads."""
-        name = self.raced.get(variant, variant)
-        if name not in self.costs.variants:
-            return None
-        d = self.costs.log_ratios(name, self.costs.variants[0])
-        return np.asarray(d[list(rows)].mean(axis=0))
-
-
-def _tables(
-    explain: Explain, cells: _Cells, chosen: Sequence[tuple[str, list[int]]], level: float
-) -> Iterator[Causes]:
-    for workload, rows in chosen:
-        whole = cells.of(explain.variant, rows)
-        if whole is None:
-            continue
-        none = np.zeros_like(whole)
-        found = {
-            cause.name: part_effect(
-                (none, whole),
-                cells.of(cause.added, rows) if cause.added else whole,
-                cells.of(cause.removed, rows) if cause.removed else none,
-            )
-            for cause in explain.causes
-        }
-        known = {name: effect for name, effect in found.items() if effect is not None}
-        shares = cause_shares(whole, list(known.values()), level)
-        if shares is None:
-            continue
-        different = shares.total.p <= 1 - level
-        effects = dict(zip(known, shares.parts, strict=True))
-        parts = tuple(
-            _share(
-                cause.name,
-                effects[cause.name],
-                proven=different and effects[cause.name].p <= 1 - level,
-            )
-            if cause.name in effects
-            else CauseShare(cause.name, unknown="neither variant that would tell it was raced")
-            for cause in explain.causes
-        )
-        ordered = tuple(sorted(parts, key=lambda part: -abs(part.effect)))
-        yield Causes(
-            explain.variant,
-            workload,
-            explain.by,
-            level,
-            _share("", shares.total, proven=different),
-            ordered,
-            _share("", shares.rest, proven=False),
-            different,
-        )
-
-
-def _share(name: str, effect: Effect, *, proven: bool) -> CauseShare:
-    mean, low, high = map(math.expm1, (effect.mean, effect.low, effect.high))
-    shares = (effect.share, effect.share_low, effect.share_high)
-    return CauseShare(name, mean, low, high, *shares, proven=proven)

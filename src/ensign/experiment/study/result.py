@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ensign.experiment.causes import cause_tables
 from ensign.experiment.judge import JudgedRounds, judge
 from ensign.experiment.record import Record
-from ensign.experiment.study.causes import cause_tables
 from ensign.experiment.study.layouts import layout_facts, layouts_spread
 from ensign.experiment.study.round_plan import FACTOR
 from ensign.experiment.study_file import StudyFile
@@ -90,7 +90,12 @@ def study_result(
         layouts=layout_facts(study, replace(record, raced=raced), judged.executions, relinked),
         factorial=_effects(judged, record),
         prefer=study.race.prefer,
-        causes=cause_tables(study, record.builds, judged.costs, study.race.level),
+        causes=cause_tables(
+            study.explain,
+            {build.variant: build.raced_as for build in record.builds},
+            judged.costs,
+            study.race.level,
+        ),
     )
 
 

@@ -1,0 +1,134 @@
+"""Body of `ensign explain`: a first look, and races that prove what it is because of."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from ensign.cli.compare_run import raced_commands
+from ensign.cli.experiment import machine_lock, tell
+from ensign.cli.options import FailOn, Outputs
+from ensign.cli.output import write
+from ensign.cli.study_run import raced_study, tell_study
+from ensign.experiment.causes import cause_tables
+from ensign.experiment.compare.options import Options
+from ensign.experiment.ports import Ports
+from ensign.experiment.study.causes import is_shown, questions
+from ensign.experiment.study.prepare import open_study
+from ensign.explain.causes import Cause, command_causes
+from ensign.model.results import Causes, Result
+from ensign.model.study_explain import Explain, ToggledCause
+from ensign.model.trials import TWIN
+from ensign.model.units import duration_option
+from ensign.report import as_plan
+from ensign.stats.rounds import round_costs
+
+_ENDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What is to be explained: two variants on some workloads, within two budgets."""
+
+    path: Path
+    pair: tuple[str, str]
+    workloads: Sequence[str]
+    look: str
+    proof_ns: int
+    redo: Sequence[str]
+
+
+def variants(
+    asked: Explanation,
+    outputs: Outputs,
+    fail_on: FailOn,
+    *,
+    details: bool,
+    share_machine: bool,
+) -> int:
+    """See `ensign.cli.explain.explain`. Returns the exit status; errors pass.
+
+    The first answer is told before anything is proven.
+    """
+    outputs.check()
+    ports = Ports(race_lock=machine_lock(share=share_machine))
+    file = open_study(asked.path, ports).with_workloads(asked.workloads)
+    pair = file.with_pair(*asked.pair, asked.look)
+    told = partial(_with_redo, shlex.join(asked.redo))
+    outcome, folder = raced_study(pair, ports, told=told)
+    causes: tuple[Causes, ...] = ()
+    a, b = pair.variants
+    for question, budget_ns in questions(a, b, outcome.result, asked.proof_ns):
+        if not outputs.to_standard_output:
+            tell_study(outcome, folder, Outputs(), FailOn(()), details=False)
+        write(sys.stderr, as_plan.before_proof(question.by, len(question.causes), budget_ns))
+        derived = question.asked_of(file, duration_option(budget_ns))
+        outcome, folder = raced_study(derived, ports, told=told)
+        causes = (*causes, *outcome.result.causes)
+        outcome = replace(outcome, result=replace(outcome.result, causes=causes))
+    return tell_study(outcome, folder, outputs, fail_on, details=details)
+
+
+def _with_redo(redo: str, result: Result) -> Result:
+    return replace(result, extra={**result.extra, "redo": redo})
+
+
+def commands(
+    options: Options,
+    proof_ns: int,
+    outputs: Outputs,
+    fail_on: FailOn,
+    *,
+    redo: str,
+    details: bool,
+) -> int:
+    """See `ensign.cli.explain.explain`, of two commands. Returns the exit status; errors pass."""
+    outputs.check()
+    outcome = raced_commands(options, redo=redo)
+    result = outcome.result
+    causes = _causes_between(options)
+    if outcome.error is None and proof_ns and len(causes) > 1 and is_shown(result):
+        if not outputs.to_standard_output:
+            tell(outcome, Outputs(), FailOn(()), details=False)
+        write(sys.stderr, as_plan.before_proof("choices", len(causes), proof_ns))
+        cells = {text: name for name, text in result.commands}
+        for place, cause in enumerate(causes, 1):
+            cells.setdefault(cause.added, f"{place} added")
+            cells.setdefault(cause.removed, f"{place} removed")
+        asked = replace(
+            options, commands=tuple(cells), names=tuple(cells.values()), budget_ns=proof_ns
+        )
+        outcome = raced_commands(asked, redo=redo)
+        told = _answered(outcome.result, options.commands[1], causes)
+        outcome = replace(outcome, result=told)
+    return tell(outcome, outputs, fail_on, details=details)
+
+
+def _causes_between(options: Options) -> tuple[Cause[str], ...]:
+    """Words and variables that differ; nothing where a shell or an environment reads them."""
+    if len(options.commands) != _ENDS or options.shell or options.environments is not None:
+        return ()
+    return command_causes(*options.commands)
+
+
+def _answered(result: Result, explained: str, causes: Sequence[Cause[str]]) -> Result:
+    """The result with shares of the causes, and of functions between both ends alone."""
+    names = {text: name for name, text in result.commands}
+    explain = Explain(
+        variant=names[explained],
+        causes=[
+            ToggledCause(name=c.name, added=names[c.added], removed=names[c.removed])
+            for c in causes
+        ],
+    )
+    raced = [*(each.comparison.variant for each in result.suite), result.baseline]
+    kept = [name for name in dict.fromkeys((result.baseline, *raced)) if name != TWIN]
+    variants = (*kept, TWIN) if result.twin else tuple(kept)
+    costs = round_costs(result.trials, variants, result.workload_names, result.metric)
+    tables = cause_tables(explain, {}, costs, result.level)
+    functions = tuple(each for each in result.functions if each.variant == explain.variant)
+    return replace(result, causes=tables, functions=functions)

@@ -1,0 +1,96 @@
+"""Answers to questions after causes: shares of a difference, from a race's costs. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ensign.model.results import Causes, CauseShare
+from ensign.model.study_explain import Explain
+from ensign.stats.cause_shares import Effect, cause_shares, part_effect
+from ensign.stats.rounds import RoundCosts
+
+
+def cause_tables(
+    explain: Explain | None, raced: Mapping[str, str], costs: RoundCosts, level: float
+) -> tuple[Causes, ...]:
+    """Shares of the difference that is to be explained: of each workload, and of all.
+
+    `raced` has the variant that was raced for another one, being the same program.
+    """
+    if explain is None:
+        return ()
+    cells = _Cells(costs, raced)
+    several = len(costs.workloads) > 1
+    rows = [(name, [index]) for index, name in enumerate(costs.workloads)]
+    every = ("", list(range(len(costs.workloads))))
+    return tuple(_tables(explain, cells, [*rows, *([every] if several else [])], level))
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    costs: RoundCosts
+    raced: Mapping[str, str]
+
+    def of(self, variant: str, rows: Sequence[int]) -> np.ndarray[Any, Any] | None:
+        """Log costs by column over the baseline's, of the mean of some workloads."""
+        name = self.raced.get(variant, variant)
+        if name not in self.costs.variants:
+            return None
+        d = self.costs.log_ratios(name, self.costs.variants[0])
+        return np.asarray(d[list(rows)].mean(axis=0))
+
+
+def _tables(
+    explain: Explain, cells: _Cells, chosen: Sequence[tuple[str, list[int]]], level: float
+) -> Iterator[Causes]:
+    for workload, rows in chosen:
+        whole = cells.of(explain.variant, rows)
+        if whole is None:
+            continue
+        none = np.zeros_like(whole)
+        found = {
+            cause.name: part_effect(
+                (none, whole),
+                cells.of(cause.added, rows) if cause.added else whole,
+                cells.of(cause.removed, rows) if cause.removed else none,
+            )
+            for cause in explain.causes
+        }
+        known = {name: effect for name, effect in found.items() if effect is not None}
+        shares = cause_shares(whole, list(known.values()), level)
+        if shares is None:
+            continue
+        different = shares.total.p <= 1 - level
+        effects = dict(zip(known, shares.parts, strict=True))
+        parts = tuple(
+            _share(
+                cause.name,
+                effects[cause.name],
+                proven=different and effects[cause.name].p <= 1 - level,
+            )
+            if cause.name in effects
+            else CauseShare(cause.name, unknown="neither variant that would tell it was raced")
+            for cause in explain.causes
+        )
+        ordered = tuple(sorted(parts, key=lambda part: -abs(part.effect)))
+        yield Causes(
+            explain.variant,
+            workload,
+            explain.by,
+            level,
+            _share("", shares.total, proven=different),
+            ordered,
+            _share("", shares.rest, proven=False),
+            different,
+        )
+
+
+def _share(name: str, effect: Effect, *, proven: bool) -> CauseShare:
+    mean, low, high = map(math.expm1, (effect.mean, effect.low, effect.high))
+    shares = (effect.share, effect.share_low, effect.share_high)
+    return CauseShare(name, mean, low, high, *shares, proven=proven)

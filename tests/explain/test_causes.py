@@ -1,0 +1,117 @@
+"""Parts of a difference: each of them alone at one end, and all but it at the other."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from ensign.explain.causes import (
+    OTHERS,
+    can_mix_sources,
+    choice_causes,
+    command_causes,
+    source_causes,
+)
+from ensign.model.variants import Variant
+
+A = Variant("a", "gcc-12", "-O2", flags="-g1 -fno-plt -march=x86-64 --param x=1")
+B = Variant("b", "gcc-12", "-O3", lto="full", flags="-g1 -march=native -funroll-loops")
+
+
+def test_each_axis_and_each_flag_is_a_part() -> None:
+    assert [cause.name for cause in choice_causes(A, B)] == [
+        "optimization: -O2 → -O3",
+        "lto: off → full",
+        "without -fno-plt",
+        "-march=x86-64 → -march=native",
+        "without --param x=1",
+        "-funroll-loops",
+    ]
+    assert choice_causes(A, A) == ()
+
+
+def test_all_parts_but_one_and_that_one_are_complements() -> None:
+    for cause in choice_causes(A, B):
+        for axis in ("compiler", "optimization", "lto"):
+            ends = [getattr(each, axis) for each in (A, B)]
+            assert sorted(ends) == sorted(
+                [getattr(cause.added, axis), getattr(cause.removed, axis)]
+            )
+        words = [sorted(shlex.split(each.flags)) for each in (A, B, cause.added, cause.removed)]
+        assert sorted(words[0] + words[1]) == sorted(words[2] + words[3])
+
+
+def test_flags_in_another_order_are_one_part() -> None:
+    one, other = (Variant("v", "gcc-12", "-O2", flags=text) for text in ("-fa -fb", "-fb -fa"))
+    (cause,) = choice_causes(one, other)
+    assert (cause.added.flags, cause.removed.flags) == ("-fb -fa", "-fa -fb")
+
+
+def test_a_flag_and_its_negation_are_one_part() -> None:
+    one, other = (Variant("v", "gcc-12", "-O2", flags=f) for f in ("-fno-plt -DX", "-fplt -UX"))
+    names = [cause.name for cause in choice_causes(one, other)]
+    assert names == ["-fno-plt → -fplt", "-DX → -UX"]
+
+
+def test_sources_are_mixed_from_both_ends() -> None:
+    one, two = Variant("a", "gcc-12", "-O2"), Variant("b", "clang-19", "-O3")
+    causes = source_causes(one, two, ["src/a.c"])
+    assert [cause.name for cause in causes] == ["src/a.c", OTHERS]
+    assert causes[0].added.units == "src/a.c: compiler=clang-19 optimization=-O3"
+    assert causes[0].removed.units == "src/a.c: compiler=gcc-12 optimization=-O2"
+    assert causes[1].added.units == "all but src/a.c: compiler=clang-19 optimization=-O3"
+    assert (causes[1].added.compiler, causes[1].removed.compiler) == ("gcc-12", "clang-19")
+
+
+def test_a_profile_is_only_taken_away_from_sources() -> None:
+    plain, trained = Variant("a", "gcc-12", "-O2"), Variant("b", "gcc-12", "-O2", pgo="on")
+    for ends in ((plain, trained), (trained, plain)):
+        for cause in source_causes(*ends, ["a.c"]):
+            for cell in (cause.added, cause.removed):
+                assert cell.pgo == "on"
+                assert cell.units.endswith(": pgo=off")
+    added, removed = (
+        c.units for c in [source_causes(plain, trained, ["a.c"])[0]] for c in [c.added, c.removed]
+    )
+    assert (added, removed) == ("all but a.c: pgo=off", "a.c: pgo=off")
+
+
+def test_what_differs_at_the_link_alone_is_in_no_source() -> None:
+    one = Variant("a", "gcc-12", "-O2")
+    assert not can_mix_sources(one, Variant("b", "gcc-12", "-O2", linker="lld"))
+    assert not can_mix_sources(one, Variant("b", "default", "-O2"))
+    assert can_mix_sources(one, Variant("b", "gcc-12", "-O2", revision="v2"))
+
+
+TUNED = "env GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "names"),
+    [
+        ("./old f", "./new f", ["./old → ./new"]),
+        ("./a -5 f", "./b -6 f", ["./a → ./b", "-5 → -6"]),
+        ("./a f", "./a -q f --z", ["-q", "--z"]),
+        ("./a -q f", "./a f", ["without -q"]),
+        ("env X=1 ./a", "env Y=2 ./a", ["X: 1 → none", "Y: none → 2"]),
+        (f"{TUNED} ./a", "./a", ["glibc.malloc.tcache_count: 0 → none",
+                                 "glibc.malloc.arena_max: 1 → none"]),
+        ("./a f", "./a f", []),
+    ],
+)  # fmt: skip
+def test_words_and_variables_of_commands_are_parts(a: str, b: str, names: list[str]) -> None:
+    causes = command_causes(a, b)
+    assert [cause.name for cause in causes] == names
+    for cause in causes:
+        both = [sorted(shlex.split(a) + shlex.split(b)),
+                sorted(shlex.split(cause.added) + shlex.split(cause.removed))]  # fmt: skip
+        if TUNED not in a and "env" not in both[0]:
+            assert both[0] == both[1]
+
+
+def test_one_part_alone_is_the_other_command() -> None:
+    (cause,) = command_causes("env A='x y' ./p '*.c'", "./p '*.c'")
+    assert (cause.added, cause.removed) == ("./p '*.c'", "env 'A=x y' ./p '*.c'")
+    (tunable, _) = command_causes(f"{TUNED} ./a", "./a")
+    assert tunable.added == "env GLIBC_TUNABLES=glibc.malloc.arena_max=1 ./a"
