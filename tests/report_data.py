@@ -11,6 +11,8 @@ from ensign.model.builds import BuildError, BuildFacts, BuildStatus
 from ensign.model.comparisons import Comparison, Direction, OtherMetric, Size, TimeShares
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import (
+    Causes,
+    CauseShare,
     Confirmation,
     FunctionCost,
     FunctionCosts,
@@ -464,6 +466,42 @@ def explained() -> Result:
     )
     unknown = FunctionCosts(HOSTILE, "", 0.95, (3, 2), unknown="3 and 2 samples were taken")
     return replace(base, functions=(known, same, unknown))
+
+
+def caused() -> Result:
+    """The same, explained by what was toggled: of one workload, by choices and by sources."""
+    base = explained()
+    name = base.comparisons[0].variant
+
+    def share(name: str, effect: float, share: float, *, proven: bool = False) -> CauseShare:
+        return CauseShare(
+            name,
+            effect,
+            effect - 0.01,
+            effect + 0.012,
+            share,
+            share - 0.1,
+            share + 0.12,
+            proven=proven,
+        )
+
+    choices = Causes(
+        name,
+        "",
+        "choices",
+        0.95,
+        share("", -0.12, 1.0, proven=True),
+        (
+            share("-fno-plt", -0.1, 0.83, proven=True),
+            share(HOSTILE, 0.02, -0.17, proven=True),
+            CauseShare("lto: off → full", unknown="neither variant that would tell it was raced"),
+        ),
+        share("", -0.04, 0.34),
+        different=True,
+    )
+    nothing = replace(choices, by="sources", total=share("", 0.001, 1.0), different=False)
+    unproven = replace(choices, by="sources", parts=(share("src/a.c", -0.004, 0.03),))
+    return replace(base, functions=base.functions[:1], causes=(choices, nothing, unproven))
 
 
 def relinks_of(names: Sequence[str], twin_sd: float = 0.02) -> LayoutFacts:

@@ -67,14 +67,12 @@ def test_sources_are_mixed_from_both_ends() -> None:
 def test_a_profile_is_only_taken_away_from_sources() -> None:
     plain, trained = Variant("a", "gcc-12", "-O2"), Variant("b", "gcc-12", "-O2", pgo="on")
     for ends in ((plain, trained), (trained, plain)):
-        for cause in source_causes(*ends, ["a.c"]):
-            for cell in (cause.added, cause.removed):
+        for part in source_causes(*ends, ["a.c"]):
+            for cell in (part.added, part.removed):
                 assert cell.pgo == "on"
                 assert cell.units.endswith(": pgo=off")
-    added, removed = (
-        c.units for c in [source_causes(plain, trained, ["a.c"])[0]] for c in [c.added, c.removed]
-    )
-    assert (added, removed) == ("all but a.c: pgo=off", "a.c: pgo=off")
+    first = source_causes(plain, trained, ["a.c"])[0]
+    assert (first.added.units, first.removed.units) == ("all but a.c: pgo=off", "a.c: pgo=off")
 
 
 def test_what_differs_at_the_link_alone_is_in_no_source() -> None:

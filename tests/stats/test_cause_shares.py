@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ensign.stats.cause_shares import cause_shares, part_effect
+from ensign.stats.cause_shares import Shares, cause_shares, part_effect
 
 LEVEL = 0.95
 
@@ -26,7 +26,7 @@ def cells(
     }
 
 
-def shares(found: dict[frozenset[int], np.ndarray], parts: int):  # noqa: ANN201
+def shares(found: dict[frozenset[int], np.ndarray], parts: int) -> Shares:
     every = frozenset(range(parts))
     base = found[frozenset()]
     ends = (np.zeros_like(base), found[every] - base)
@@ -34,7 +34,9 @@ def shares(found: dict[frozenset[int], np.ndarray], parts: int):  # noqa: ANN201
         part_effect(ends, found[frozenset((n,))] - base, found[every - {n}] - base)
         for n in range(parts)
     ]
-    return cause_shares(ends[1], [each for each in of if each is not None], LEVEL)
+    told = cause_shares(ends[1], [each for each in of if each is not None], LEVEL)
+    assert told is not None
+    return told
 
 
 def test_pairs_of_parts_are_shared_half_and_half() -> None:

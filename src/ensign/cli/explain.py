@@ -38,13 +38,24 @@ Proof = Annotated[
 ]
 
 
+StudyText = Annotated[
+    Path | None,
+    typer.Option(
+        "--study-file",
+        metavar="FILE",
+        help="Write the studies that prove causes (FILE-choices, FILE-sources), for 'ensign run'.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """Options that the command line gives, the time for proofs, and the line itself."""
+    """Options that the command line gives, the time for proofs, the line itself, and a file."""
 
     given: set[str]
     proof: str
     argv: Sequence[str]
+    study_file: Path | None
 
     @property
     def redo(self) -> str:
@@ -53,7 +64,7 @@ class _Said:
 
 
 @expanded(options=compare_options(), outputs=output_options())
-def explain(
+def explain(  # noqa: PLR0913  # what the command line says
     context: typer.Context,
     *,
     options: Options,
@@ -61,6 +72,7 @@ def explain(
     details: Details = False,
     fail_on: FailOnOption = None,
     proof: Proof = "",
+    study_file: StudyText = None,
 ) -> None:
     """Say where and why two commands differ, or two variants of a study: STUDY A B.
 
@@ -78,7 +90,7 @@ def explain(
         for name in context.params
         if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
     }
-    said = _Said(given, proof, context.obj or ())
+    said = _Said(given, proof, context.obj or (), study_file)
     if options.commands and options.commands[0].endswith(".toml"):
         status = _of_study(options, outputs, failing, said, details=details)
     else:
@@ -97,6 +109,8 @@ def _of_commands(
 ) -> int:
     from ensign.cli import explain_run  # noqa: PLC0415  # numpy loads with it
 
+    if said.study_file is not None:
+        raise InputError("--study-file is for variants of a study: ensign explain STUDY A B")
     options = _in_both(options, joined="--" in said.argv)
     if options.revisions is not None or options.confirm:
         raise InputError("explain races commands once: leave out --revisions and --confirm")
@@ -159,7 +173,9 @@ def _of_study(
     chosen = [word for name in workloads for word in ("--workload", name)]
     limits = ["--budget", look, "--proof", duration_option(proof_ns)]
     redo = ["ensign", "explain", Path(path).name, *pair, *chosen, *limits]
-    asked = explain_run.Explanation(Path(path), pair, workloads, look, proof_ns, redo)
+    asked = explain_run.Explanation(
+        Path(path), pair, workloads, look, proof_ns, redo, said.study_file
+    )
     return explain_run.variants(
         asked, outputs, failing, details=details, share_machine=options.share_machine
     )

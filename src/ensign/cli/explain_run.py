@@ -17,9 +17,10 @@ from ensign.cli.study_run import raced_study, tell_study
 from ensign.experiment.causes import cause_tables
 from ensign.experiment.compare.options import Options
 from ensign.experiment.ports import Ports
-from ensign.experiment.study.causes import is_shown, questions
+from ensign.experiment.study.causes import is_shown, questions, study_text
 from ensign.experiment.study.prepare import open_study
 from ensign.explain.causes import Cause, command_causes
+from ensign.host.files import check_writable, write_atomically
 from ensign.model.results import Causes, Result
 from ensign.model.study_explain import Explain, ToggledCause
 from ensign.model.trials import TWIN
@@ -32,7 +33,11 @@ _ENDS = 2
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What is to be explained: two variants on some workloads, within two budgets."""
+    """What is to be explained: two variants on some workloads, within two budgets.
+
+    `study_file` is where the studies go that prove the causes, `-choices` and `-sources` in their
+    names.
+    """
 
     path: Path
     pair: tuple[str, str]
@@ -40,6 +45,7 @@ class Explanation:
     look: str
     proof_ns: int
     redo: Sequence[str]
+    study_file: Path | None = None
 
 
 def variants(
@@ -55,6 +61,8 @@ def variants(
     The first answer is told before anything is proven.
     """
     outputs.check()
+    if asked.study_file is not None:
+        check_writable(asked.study_file)
     ports = Ports(race_lock=machine_lock(share=share_machine))
     file = open_study(asked.path, ports).with_workloads(asked.workloads)
     pair = file.with_pair(*asked.pair, asked.look)
@@ -67,6 +75,9 @@ def variants(
             tell_study(outcome, folder, Outputs(), FailOn(()), details=False)
         write(sys.stderr, as_plan.before_proof(question.by, len(question.causes), budget_ns))
         derived = question.asked_of(file, duration_option(budget_ns))
+        if asked.study_file is not None:
+            path = asked.study_file.with_stem(f"{asked.study_file.stem}-{question.by}")
+            write_atomically(path, study_text(derived).encode())
         outcome, folder = raced_study(derived, ports, told=told)
         causes = (*causes, *outcome.result.causes)
         outcome = replace(outcome, result=replace(outcome.result, causes=causes))

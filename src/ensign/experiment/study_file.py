@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -70,6 +70,19 @@ def find_positions(text: str) -> Positions:
     for path, line in _document(root):
         lines.setdefault(path, line)
     return Positions(lines)
+
+
+def without_tables(text: str, names: Collection[str]) -> str:
+    """The text without the keys and tables of these names."""
+    raw = text.encode()
+    root = Parser(Language(tree_sitter_toml.language())).parse(raw).root_node
+    kept, end = b"", 0
+    for node in root.children:
+        heads = [child for child in node.children if child.type in _KEY_TYPES]
+        if heads and _keys(heads[0])[0] in names:
+            kept += raw[end : node.start_byte]
+            end = node.end_byte
+    return (kept + raw[end:]).decode()
 
 
 def _document(root: Node) -> Iterator[tuple[KeyPath, int]]:

@@ -10,6 +10,7 @@ from ensign.model.trials import Metric
 from ensign.model.units import pluralize
 from ensign.report import figures, github
 from ensign.report.causes import COLUMNS as CAUSE_COLUMNS
+from ensign.report.causes import HEADING as HEADING_CAUSES
 from ensign.report.causes import cause_sections
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.effects import effects_view
@@ -127,12 +128,12 @@ def _functions(result: Result) -> list[str]:
 
 
 def _causes(result: Result) -> list[str]:
-    """What the difference comes from: a sentence and a table for each way to split it."""
+    """What the difference comes from: a table for each way to split it."""
     parts = []
     for section in cause_sections(result):
-        parts.append(safe(section.text))
         if section.rows:
             body = [[safe(row.name), *row.cells] for row in section.rows]
+            parts.append(f"{HEADING_CAUSES}, {section.by}:")
             parts.append(_table(list(CAUSE_COLUMNS), body))
     return parts
 

@@ -19,7 +19,7 @@ READ = (
     "100 %. Proven: it differs from nothing, all causes being judged together."
 )
 REST = "not explained by these"
-PROVEN, UNPROVEN = "proven", "unproven"
+PROVEN, UNPROVEN, NOT_RACED = "proven", "unproven", "not raced"
 _BY = {"choices": "choices", "sources": "source files"}
 _FEW = 3
 
@@ -72,7 +72,7 @@ def _sentence(causes: Causes, result: Result) -> str:
     text = f"{about}{variant} costs {size} {more} than {baseline} ({interval})"
     proven = [part for part in causes.parts if part.proven]
     if not proven:
-        return f"{text}; none of these {len(causes.parts)} causes is proven."
+        return f"{text}; no cause of {len(causes.parts)} is proven."
     named = ", ".join(f"{_whole(part.share)} is {clean(part.name)}" for part in proven[:_FEW])
     return f"{text}. Of that, {named}; {_whole(causes.rest.share)} is not explained."
 
@@ -80,7 +80,7 @@ def _sentence(causes: Causes, result: Result) -> str:
 def _row(part: CauseShare) -> CauseRow:
     name = clean(part.name)
     if part.unknown:
-        cells = ("", "", "", "", clean(part.unknown))
+        cells = ("", "", "", "", NOT_RACED)
         return CauseRow(name, cells, _chart_row(part, name))
     judged = PROVEN if part.proven else UNPROVEN
     return CauseRow(name, (*_figures(part), judged), _chart_row(part, name))

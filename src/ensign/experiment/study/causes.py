@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ensign.experiment.study_file import StudyFile
+from ensign.experiment.study_file import StudyFile, without_tables
 from ensign.explain.causes import Cause, can_mix_sources, choice_causes, source_causes
 from ensign.model.comparisons import Direction
 from ensign.model.results import FunctionCost, Result
@@ -77,6 +78,35 @@ class Question:
     @staticmethod
     def _name_of(variants: Sequence[Variant], point: Variant) -> str:
         return next(each.name for each in variants if same_choices(each, point))
+
+
+def study_text(file: StudyFile) -> str:
+    """The file of a study that answers a question, to be put beside the one it is derived from."""
+    study = file.study
+    tables = {
+        "axes": study.axes.model_dump(exclude_defaults=True),
+        "baseline": study.baseline.model_dump(exclude_none=True),
+        "layouts": study.layouts.model_dump(exclude_defaults=True),
+        "race": study.race.model_dump(exclude_defaults=True, exclude_none=True),
+    }
+    lists = {"include": [each.model_dump(exclude_none=True) for each in study.include]}
+    if study.explain is not None:
+        explain = study.explain.model_dump()
+        lists["explain.causes"] = explain.pop("causes")
+        tables["explain"] = explain
+    named = {"name": study.name, "title": study.title}
+    left = without_tables(file.text, {*named, *tables, *lists, "exclude"})
+    parts = [_keys(named), left.strip()]
+    parts += [f"[{name}]\n{_keys(values)}" for name, values in tables.items() if values]
+    parts += [f"[[{name}]]\n{_keys(each)}" for name, every in lists.items() for each in every]
+    return "\n\n".join(parts) + "\n"
+
+
+def _keys(values: Mapping[str, object]) -> str:
+    """Keys of a table; what JSON writes of texts, numbers and lists of these is TOML, too."""
+    return "\n".join(
+        f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()
+    )
 
 
 def _layouts(asked: Layouts) -> Layouts:
