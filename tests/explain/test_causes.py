@@ -95,6 +95,7 @@ TUNED = "env GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1
         ("env X=1 ./a", "env Y=2 ./a", ["X: 1 → none", "Y: none → 2"]),
         (f"{TUNED} ./a", "./a", ["glibc.malloc.tcache_count: 0 → none",
                                  "glibc.malloc.arena_max: 1 → none"]),
+        ("./a 3 3", "./a 4 4", ["3 → 4 (place 2)", "3 → 4 (place 3)"]),
         ("./a f", "./a f", []),
     ],
 )  # fmt: skip

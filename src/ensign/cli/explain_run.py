@@ -1,4 +1,4 @@
-"""Body of `ensign explain`: a first look, and races that prove what it is because of."""
+"""Bodies of `explain` and `repair`: a first look, and races of builds between two variants."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from pathlib import Path
 from ensign.cli.compare_run import raced_commands
 from ensign.cli.experiment import machine_lock, tell
 from ensign.cli.options import FailOn, Outputs
-from ensign.cli.output import write
+from ensign.cli.output import say, write
 from ensign.cli.study_run import raced_study, tell_study
 from ensign.experiment.causes import cause_tables
 from ensign.experiment.compare.options import Options
 from ensign.experiment.ports import Ports
 from ensign.experiment.study.causes import is_shown, questions, study_text
 from ensign.experiment.study.prepare import open_study
+from ensign.experiment.study.repair import candidates, losers, repair_study
+from ensign.experiment.study.run import stored_result
+from ensign.experiment.study_file import LimitOptions
 from ensign.explain.causes import Cause, command_causes
 from ensign.host.files import check_writable, write_atomically
 from ensign.model.results import Causes, Result
@@ -26,9 +29,12 @@ from ensign.model.study_explain import Explain, ToggledCause
 from ensign.model.trials import TWIN
 from ensign.model.units import duration_option
 from ensign.report import as_plan
+from ensign.report.confirmation import confirmed
+from ensign.report.words import listed
 from ensign.stats.rounds import round_costs
 
 _ENDS = 2
+_LOOK, _MOST_LOOKED_AT = "60s", 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,45 @@ def variants(
         outcome, folder = raced_study(derived, ports, told=told)
         causes = (*causes, *outcome.result.causes)
         outcome = replace(outcome, result=replace(outcome.result, causes=causes))
+    return tell_study(outcome, folder, outputs, fail_on, details=details)
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A variant of a study that loses somewhere, and the budget of its repairs."""
+
+    path: Path
+    variant: str
+    budget: str | None
+    study_file: Path | None
+
+
+def repair(
+    asked: Repair, outputs: Outputs, fail_on: FailOn, *, details: bool, share_machine: bool
+) -> int:
+    """See `ensign.cli.repair.repair`. Returns the exit status; errors pass."""
+    outputs.check()
+    ports = Ports(race_lock=machine_lock(share=share_machine))
+    file = open_study(asked.path, ports).with_limits(LimitOptions(budget=asked.budget))
+    stored = stored_result(file)
+    lost = losers(confirmed(stored) or stored, asked.variant)
+    baseline = file.variants[0]
+    pair = file.with_pair(baseline.name, asked.variant, _LOOK)
+    if not lost:
+        say(f"{asked.variant} is shown to be no slower on any workload: nothing to repair.\n")
+        return 0
+    say(f"{asked.variant} may lose on {listed(lost)}; first, which functions there?\n")
+    first, _ = raced_study(pair.with_workloads(lost[:_MOST_LOOKED_AT]), ports)
+    variant = pair.variants[1]
+    gcc = variant.compiler.startswith(("gcc", "g++"))
+    tried = candidates(baseline, variant, first.result, gcc=gcc)
+    if not tried:
+        say("No change is known that would help: no source is guilty, and no choice can be left.\n")
+        return 0
+    derived = repair_study(file, (baseline, variant), tried, file.study.race.budget)
+    if asked.study_file is not None:
+        write_atomically(asked.study_file, study_text(derived).encode())
+    outcome, folder = raced_study(derived, ports)
     return tell_study(outcome, folder, outputs, fail_on, details=details)
 
 

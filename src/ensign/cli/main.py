@@ -44,7 +44,8 @@ _TYPER_INTERRUPTED = 130
 # Modules of `ensign.cli` by the command, and its line in --help, in this order.
 _COMMANDS = {
     "compare": ("compare", "Race two or more commands; the first is the baseline."),
-    "explain": ("explain", "Say which functions make the difference between two commands."),
+    "explain": ("explain", "Say where and why two commands or variants differ."),
+    "repair": ("repair", "Try small changes until a build loses nowhere."),
     "init": ("init", "Write a first study for a source tree, by trying its programs."),
     "run": ("study", "Build, prove and race a study; go on where it stopped."),
     "plan": ("study", "Show what a study would build and race, and how long it takes."),

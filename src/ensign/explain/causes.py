@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -172,6 +173,10 @@ def command_causes(a: str, b: str) -> tuple[Cause[str], ...]:
     pieces += _word_pieces(one[1], two[1])
     differing = [at for at, piece in enumerate(pieces) if piece.differs]
     every = frozenset(differing)
+    named = Counter(pieces[at].name for at in differing)
+    for at in differing:
+        if named[pieces[at].name] > 1:
+            pieces[at] = replace(pieces[at], name=f"{pieces[at].name} (place {at + 1})")
     return tuple(
         Cause(pieces[at].name, _text(pieces, frozenset((at,))), _text(pieces, every - {at}))
         for at in differing

@@ -12,7 +12,6 @@ from ensign.experiment.study_file import StudyFile, without_tables
 from ensign.explain.causes import Cause, can_mix_sources, choice_causes, source_causes
 from ensign.model.comparisons import Direction
 from ensign.model.results import FunctionCost, Result
-from ensign.model.study import Study
 from ensign.model.study_axes import Axes, Choice, Layouts
 from ensign.model.study_explain import Explain, ToggledCause
 from ensign.model.trials import SAMPLED_SLICE
@@ -36,48 +35,61 @@ class Question:
     def asked_of(self, file: StudyFile, budget: str) -> StudyFile:
         """The study that answers it: both variants and all between them, on relinks as ever."""
         points = [self.b, *(each for c in self.causes for each in (c.added, c.removed))]
-        include: list[Variant] = []
-        for point in points:
-            if not any(same_choices(point, other) for other in (self.a, *include)):
-                include.append(point)
-        study = self._study(file.study, include, budget)
-        variants = expand(study)
-        names = [self._name_of(variants, point) for point in points]
-        pairs = zip(self.causes, names[1::2], names[2::2], strict=True)
-        causes = [ToggledCause(name=c.name, added=one, removed=two) for c, one, two in pairs]
-        explain = Explain(variant=names[0], by=self.by, causes=causes)
-        study = study.model_copy(update={"explain": explain})
-        return replace(file, study=study, variants=variants, own=file.own or file.study)
-
-    def _study(self, study: Study, include: Sequence[Variant], budget: str) -> Study:
-        a = self.a
         race: dict[str, Any] = {
             "samples": True,
             "confirm": None,
             "slice_check": [],
             "budget": budget,
         }
-        if "slice" not in study.race.model_fields_set:
+        if "slice" not in file.study.race.model_fields_set:
             race["slice"] = SAMPLED_SLICE
-        own = hashlib.sha256(repr((self.by, a.choices, self.causes)).encode()).hexdigest()[:8]
-        axes = Axes(compiler=[a.compiler], optimization=[a.optimization])
-        return study.model_copy(
-            update={
-                "name": f"{study.name}-why-{own}",
-                "title": f"Why {self.b.name} differs from {a.name}, by {self.by}",
-                "axes": axes.model_copy(update={"combine": "list"}),
-                "exclude": [],
-                "include": [_choice(each) for each in (a, *include)],
-                "baseline": _choice(a, every=True),
-                "race": study.race.model_copy(update=race),
-                "layouts": _layouts(study.layouts),
-                "explain": None,
-            }
-        )
+        title = f"Why {self.b.name} differs from {self.a.name}, by {self.by}"
+        derived = derived_study(file, ("why", title), (self.a, points), race)
+        names = [self._name_of(derived.variants, point) for point in points]
+        pairs = zip(self.causes, names[1::2], names[2::2], strict=True)
+        causes = [ToggledCause(name=c.name, added=one, removed=two) for c, one, two in pairs]
+        explain = Explain(variant=names[0], by=self.by, causes=causes)
+        layouts = _layouts(derived.study.layouts)
+        study = derived.study.model_copy(update={"explain": explain, "layouts": layouts})
+        return replace(derived, study=study)
 
     @staticmethod
     def _name_of(variants: Sequence[Variant], point: Variant) -> str:
         return next(each.name for each in variants if same_choices(each, point))
+
+
+def derived_study(
+    file: StudyFile,
+    named: tuple[str, str],
+    points: tuple[Variant, Sequence[Variant]],
+    race: Mapping[str, object],
+) -> StudyFile:
+    """The study of other variants, the baseline first, and with other keys of [race].
+
+    `named` are what its name ends with, and its title.
+    """
+    ending, title = named
+    baseline, others = points
+    include: list[Variant] = []
+    for point in others:
+        if not any(same_choices(point, other) for other in (baseline, *include)):
+            include.append(point)
+    study = file.study
+    own = hashlib.sha256(repr([each.choices for each in (baseline, *include)]).encode()).hexdigest()
+    axes = Axes(compiler=[baseline.compiler], optimization=[baseline.optimization])
+    changed = study.model_copy(
+        update={
+            "name": f"{study.name}-{ending}-{own[:8]}",
+            "title": title,
+            "axes": axes.model_copy(update={"combine": "list"}),
+            "exclude": [],
+            "include": [_choice(each) for each in (baseline, *include)],
+            "baseline": _choice(baseline, every=True),
+            "race": study.race.model_copy(update=dict(race)),
+            "explain": None,
+        }
+    )
+    return replace(file, study=changed, variants=expand(changed), own=file.own or study)
 
 
 def study_text(file: StudyFile) -> str:
@@ -140,7 +152,7 @@ def questions(
         return ()
     asked = [Question(a, b, "choices", causes) for causes in [choice_causes(a, b)]]
     found = [question for question in asked if len(question.causes) > 1]
-    sources = _sources(first, b.name) if can_mix_sources(a, b) else []
+    sources = guilty_sources(first, b.name) if can_mix_sources(a, b) else []
     if sources:
         found.append(Question(a, b, "sources", source_causes(a, b, sources)))
     return tuple((question, proof_ns // len(found)) for question in found)
@@ -154,7 +166,7 @@ def is_shown(result: Result) -> bool:
     )
 
 
-def _sources(result: Result, variant: str) -> list[str]:
+def guilty_sources(result: Result, variant: str) -> list[str]:
     """Sources of the build, those first whose functions differ most."""
     added: dict[str, float] = {}
     total = 0.0

@@ -1,0 +1,73 @@
+"""Small changes that may take a variant's losses away, as a study that confirms them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ensign.experiment.study.causes import derived_study, guilty_sources
+from ensign.experiment.study_file import StudyFile
+from ensign.explain.causes import Cause, can_mix_sources, choice_causes, source_causes
+from ensign.model.comparisons import Direction, Size
+from ensign.model.results import Result
+from ensign.model.study_race import Confirm
+from ensign.model.variants import Variant
+
+_MOST_CHOICES = 4
+_PARTIAL_TRAINING = "-fprofile-partial-training"
+
+
+def losers(result: Result, variant: str) -> tuple[str, ...]:
+    """Workloads on which a variant is not shown to be no slower than the margin.
+
+    Those where it is shown to be slower come first; among equals the worst does.
+    """
+    rows = [row for row in result.workloads if row.comparison.variant == variant]
+    open_rows = [row for row in rows if row.comparison.direction is not Direction.FASTER]
+    doubtful = [row for row in open_rows if row.comparison.size is not Size.WITHIN]
+    ordered = sorted(
+        doubtful,
+        key=lambda row: (row.comparison.direction is not Direction.SLOWER, -row.comparison.ratio),
+    )
+    return tuple(row.workload for row in ordered)
+
+
+def candidates(baseline: Variant, variant: Variant, first: Result, *, gcc: bool) -> list[Variant]:
+    """Variants that are nearly the one to be repaired, the smallest changes first.
+
+    What compilers offer, then sources that are compiled as in the baseline (those whose functions
+    add most on the losing workloads, one by one and together), then without one of its choices.
+    """
+    found: list[Variant] = []
+    if variant.pgo == "on" and gcc and _PARTIAL_TRAINING not in variant.flags:
+        flags = f"{variant.flags} {_PARTIAL_TRAINING}".strip()
+        found.append(replace(variant, name="", flags=flags))
+    sources = guilty_sources(first, variant.name) if can_mix_sources(baseline, variant) else []
+    if sources:
+        found += _as_in_baseline(source_causes(baseline, variant, sources)[:-1])
+        if len(sources) > 1:
+            together = source_causes(baseline, variant, sources)[-1]
+            found.append(together.added)
+    if variant.alignment == "default" and variant.compiler == baseline.compiler:
+        found.append(replace(variant, name="", alignment="loops"))
+    choices = choice_causes(baseline, variant)
+    if len(choices) > 1:
+        found += _as_in_baseline(choices[:_MOST_CHOICES])
+    return found
+
+
+def _as_in_baseline(causes: Sequence[Cause[Variant]]) -> list[Variant]:
+    return [cause.removed for cause in causes]
+
+
+def repair_study(
+    file: StudyFile, ends: tuple[Variant, Variant], tried: Sequence[Variant], budget: str
+) -> StudyFile:
+    """The study of a variant beside its repairs; the best are confirmed on fresh relinks."""
+    baseline, variant = ends
+    return derived_study(
+        file,
+        ("repair", f"Repairs of {variant.name}"),
+        (baseline, [variant, *tried]),
+        {"confirm": Confirm(finalists=3, relinks=True), "budget": budget, "slice_check": []},
+    )
