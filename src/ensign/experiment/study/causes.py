@@ -115,10 +115,14 @@ def study_text(file: StudyFile) -> str:
 
 
 def _keys(values: Mapping[str, object]) -> str:
-    """Keys of a table; what JSON writes of texts, numbers and lists of these is TOML, too."""
-    return "\n".join(
-        f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()
-    )
+    return "\n".join(f"{key} = {_value(value)}" for key, value in values.items())
+
+
+def _value(value: object) -> str:
+    """What JSON writes of texts, numbers and lists of these is TOML, too."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{key} = {_value(each)}' for key, each in value.items())} }}"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _layouts(asked: Layouts) -> Layouts:
@@ -166,8 +170,8 @@ def is_shown(result: Result) -> bool:
     )
 
 
-def guilty_sources(result: Result, variant: str) -> list[str]:
-    """Sources of the build, those first whose functions differ most."""
+def guilty_sources(result: Result, variant: str, *, worse: bool = False) -> list[str]:
+    """Sources of the build, those first whose functions differ most; with `worse` add most."""
     added: dict[str, float] = {}
     total = 0.0
     for costs in result.functions:
@@ -176,7 +180,11 @@ def guilty_sources(result: Result, variant: str) -> list[str]:
         total += abs(costs.total.difference)
         for row in filter(_weighs, costs.by_symbol):
             added[row.source] = added.get(row.source, 0.0) + row.difference
-    told = [name for name in added if abs(added[name]) >= _LEAST_SHARE * total]
+    told = [
+        name
+        for name in added
+        if abs(added[name]) >= _LEAST_SHARE * total and not (worse and added[name] < 0)
+    ]
     return sorted(told, key=lambda name: -abs(added[name]))[:_MOST_SOURCES]
 
 

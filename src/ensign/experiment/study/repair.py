@@ -42,7 +42,8 @@ def candidates(baseline: Variant, variant: Variant, first: Result, *, gcc: bool)
     if variant.pgo == "on" and gcc and _PARTIAL_TRAINING not in variant.flags:
         flags = f"{variant.flags} {_PARTIAL_TRAINING}".strip()
         found.append(replace(variant, name="", flags=flags))
-    sources = guilty_sources(first, variant.name) if can_mix_sources(baseline, variant) else []
+    mixes = can_mix_sources(baseline, variant)
+    sources = guilty_sources(first, variant.name, worse=True) if mixes else []
     if sources:
         found += _as_in_baseline(source_causes(baseline, variant, sources)[:-1])
         if len(sources) > 1:
