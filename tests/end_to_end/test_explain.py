@@ -137,3 +137,55 @@ def test_a_server_is_looked_at_while_it_works(ensign: Ensign) -> None:
     (first, *_) = found["by_symbol"]
     assert first["file"] == ""
     assert first["low"] > 0
+
+
+def test_variables_and_words_that_differ_get_their_shares(
+    ensign: Ensign, pair: tuple[str, str]
+) -> None:
+    old, _ = pair
+    more = old.replace("tool 20000", "tool 40000")
+    runs = ("--min-runs", "6", "--max-runs", "6")
+    done = ensign(
+        "explain", f"env DECOY=1 {old}", f"env DECOY=2 {more}", *runs, "--proof", "8s",
+        "--json", "out.json",
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    (causes,) = json.loads((ensign.folder / "out.json").read_text())["causes"]
+    parts = {part["name"]: part for part in causes["parts"]}
+    assert parts.keys() == {"DECOY: 1 → 2", "20000 → 40000"}
+    assert parts["20000 → 40000"]["proven"]
+    assert parts["20000 → 40000"]["share"] == pytest.approx(1, abs=0.2)
+    assert "Why, by choices" in done.said
+
+
+def test_one_command_in_two_environments(ensign: Ensign, pair: tuple[str, str]) -> None:
+    words = pair[0].split()
+    done = ensign("explain", "--env", "A=1", "--env", "A=2", *FOR_SAMPLES, "--", *words)
+    assert done.status == 0, done.err
+    assert "A=1" in done.said
+    done = ensign("explain", "--env", "A=1", "--env", "host", "--", *words)
+    assert done.status == 2
+    assert "not one of each" in done.complaint
+
+
+def test_sources_of_a_study_are_toggled_and_the_studies_written(ensign: Ensign) -> None:
+    swaps = ('layouts = "natural"', 'layouts = "natural"'), ("rounds = 3", "rounds = 5")
+    write_study(ensign.folder, BATCH, *swaps)
+    done = ensign(
+        "explain", "study.toml", "gcc-12-O1", "gcc-12-O2", "--workload", "long", "--budget", "10s",
+        "--proof", "10s", "--study-file", "why.toml",
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    written = ensign.folder / "why-sources.toml"
+    # Whether the levels differ at all is for this machine to say.
+    if written.exists():
+        assert "Why, by source files" in done.said
+        assert "spin.c" in done.said
+        assert ensign("plan", "why-sources.toml").status == 0
+
+
+def test_only_a_raced_study_can_be_repaired(ensign: Ensign) -> None:
+    write_study(ensign.folder, BATCH)
+    done = ensign("repair", "study.toml", "gcc-12-O2")
+    assert done.status == 2
+    assert "Traceback" not in done.err

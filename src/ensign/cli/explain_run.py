@@ -19,7 +19,7 @@ from ensign.experiment.compare.options import Options
 from ensign.experiment.ports import Ports
 from ensign.experiment.study.causes import is_shown, questions, study_text
 from ensign.experiment.study.prepare import open_study
-from ensign.experiment.study.repair import candidates, losers, repair_study
+from ensign.experiment.study.repair import repairs_of, losers, repair_study
 from ensign.experiment.study.run import stored_result
 from ensign.experiment.study_file import LimitOptions
 from ensign.explain.causes import Cause, command_causes
@@ -118,7 +118,7 @@ def repair(
     first, _ = raced_study(pair.with_workloads(lost[:_MOST_LOOKED_AT]), ports)
     variant = pair.variants[1]
     gcc = variant.compiler.startswith(("gcc", "g++"))
-    tried = candidates(baseline, variant, first.result, gcc=gcc)
+    tried = repairs_of(baseline, variant, first.result, gcc=gcc)
     if not tried:
         say("No change is known that would help: no source is guilty, and no choice can be left.\n")
         return 0

@@ -195,6 +195,11 @@ def ship(
     """
     variant = measured.variant
     _require_way(file, variant)
+    if any(each.units for each in file.variants if each.name == variant):
+        raise InputError(
+            f"{variant} has sources with flags of their own ('units'), of which no patch is "
+            "written: give them to these in the project's build files, and race that"
+        )
     baseline = file.variants[0]
     known = [each for each in file.variants if each.name == variant]
     if not known:

@@ -32,7 +32,7 @@ def losers(result: Result, variant: str) -> tuple[str, ...]:
     return tuple(row.workload for row in ordered)
 
 
-def candidates(baseline: Variant, variant: Variant, first: Result, *, gcc: bool) -> list[Variant]:
+def repairs_of(baseline: Variant, variant: Variant, first: Result, *, gcc: bool) -> list[Variant]:
     """Variants that are nearly the one to be repaired, the smallest changes first.
 
     What compilers offer, then sources that are compiled as in the baseline (those whose functions
