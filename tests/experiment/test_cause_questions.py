@@ -9,7 +9,7 @@ import pytest
 
 import report_data as data
 from ensign.experiment.study.causes import guilty_sources, questions, study_text
-from ensign.experiment.study.repair import repairs_of, losers, repair_study
+from ensign.experiment.study.repair import losers, repair_study, repairs_of
 from ensign.experiment.study_file import StudyFile, parse_study
 from ensign.model.errors import StudyError
 from ensign.model.results import FunctionCost, FunctionCosts, Result

@@ -14,24 +14,22 @@ from ensign.cli.experiment import machine_lock, tell
 from ensign.cli.options import FailOn, Outputs
 from ensign.cli.output import say, write
 from ensign.cli.study_run import raced_study, tell_study
-from ensign.experiment.causes import cause_tables
+from ensign.experiment.causes import with_causes
 from ensign.experiment.compare.options import Options
 from ensign.experiment.ports import Ports
 from ensign.experiment.study.causes import is_shown, questions, study_text
 from ensign.experiment.study.prepare import open_study
-from ensign.experiment.study.repair import repairs_of, losers, repair_study
+from ensign.experiment.study.repair import losers, repair_study, repairs_of
 from ensign.experiment.study.run import stored_result
 from ensign.experiment.study_file import LimitOptions
 from ensign.explain.causes import Cause, command_causes
 from ensign.host.files import check_writable, write_atomically
 from ensign.model.results import Causes, Result
 from ensign.model.study_explain import Explain, ToggledCause
-from ensign.model.trials import TWIN
 from ensign.model.units import duration_option
 from ensign.report import as_plan
 from ensign.report.confirmation import confirmed
 from ensign.report.words import listed
-from ensign.stats.rounds import round_costs
 
 _ENDS = 2
 _LOOK, _MOST_LOOKED_AT = "60s", 3
@@ -73,21 +71,21 @@ def variants(
     file = open_study(asked.path, ports).with_workloads(asked.workloads)
     pair = file.with_pair(*asked.pair, asked.look)
     told = partial(_with_redo, shlex.join(asked.redo))
-    outcome, folder = raced_study(pair, ports, told=told)
+    outcome, raced = raced_study(pair, ports, told=told), pair
     causes: tuple[Causes, ...] = ()
     a, b = pair.variants
     for question, budget_ns in questions(a, b, outcome.result, asked.proof_ns):
         if not outputs.to_standard_output:
-            tell_study(outcome, folder, Outputs(), FailOn(()), details=False)
+            tell_study(outcome, raced, Outputs(), FailOn(()), details=False)
         write(sys.stderr, as_plan.before_proof(question.by, len(question.causes), budget_ns))
         derived = question.asked_of(file, duration_option(budget_ns))
         if asked.study_file is not None:
             path = asked.study_file.with_stem(f"{asked.study_file.stem}-{question.by}")
             write_atomically(path, study_text(derived).encode())
-        outcome, folder = raced_study(derived, ports, told=told)
+        outcome, raced = raced_study(derived, ports, told=told), derived
         causes = (*causes, *outcome.result.causes)
         outcome = replace(outcome, result=replace(outcome.result, causes=causes))
-    return tell_study(outcome, folder, outputs, fail_on, details=details)
+    return tell_study(outcome, raced, outputs, fail_on, details=details)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +113,7 @@ def repair(
         say(f"{asked.variant} is shown to be no slower on any workload: nothing to repair.\n")
         return 0
     say(f"{asked.variant} may lose on {listed(lost)}; first, which functions there?\n")
-    first, _ = raced_study(pair.with_workloads(lost[:_MOST_LOOKED_AT]), ports)
+    first = raced_study(pair.with_workloads(lost[:_MOST_LOOKED_AT]), ports)
     variant = pair.variants[1]
     gcc = variant.compiler.startswith(("gcc", "g++"))
     tried = repairs_of(baseline, variant, first.result, gcc=gcc)
@@ -125,8 +123,8 @@ def repair(
     derived = repair_study(file, (baseline, variant), tried, file.study.race.budget)
     if asked.study_file is not None:
         write_atomically(asked.study_file, study_text(derived).encode())
-    outcome, folder = raced_study(derived, ports)
-    return tell_study(outcome, folder, outputs, fail_on, details=details)
+    outcome = raced_study(derived, ports)
+    return tell_study(outcome, derived, outputs, fail_on, details=details)
 
 
 def _with_redo(redo: str, result: Result) -> Result:
@@ -159,8 +157,13 @@ def commands(
             options, commands=tuple(cells), names=tuple(cells.values()), budget_ns=proof_ns
         )
         outcome = raced_commands(asked, redo=redo)
-        told = _answered(outcome.result, options.commands[1], causes)
-        outcome = replace(outcome, result=told)
+        names = {text: name for name, text in outcome.result.commands}
+        parts = [
+            ToggledCause(name=c.name, added=names[c.added], removed=names[c.removed])
+            for c in causes
+        ]
+        explain = Explain(variant=names[options.commands[1]], causes=parts)
+        outcome = replace(outcome, result=with_causes(outcome.result, explain))
     return tell(outcome, outputs, fail_on, details=details)
 
 
@@ -169,22 +172,3 @@ def _causes_between(options: Options) -> tuple[Cause[str], ...]:
     if len(options.commands) != _ENDS or options.shell or options.environments is not None:
         return ()
     return command_causes(*options.commands)
-
-
-def _answered(result: Result, explained: str, causes: Sequence[Cause[str]]) -> Result:
-    """The result with shares of the causes, and of functions between both ends alone."""
-    names = {text: name for name, text in result.commands}
-    explain = Explain(
-        variant=names[explained],
-        causes=[
-            ToggledCause(name=c.name, added=names[c.added], removed=names[c.removed])
-            for c in causes
-        ],
-    )
-    raced = [*(each.comparison.variant for each in result.suite), result.baseline]
-    kept = [name for name in dict.fromkeys((result.baseline, *raced)) if name != TWIN]
-    variants = (*kept, TWIN) if result.twin else tuple(kept)
-    costs = round_costs(result.trials, variants, result.workload_names, result.metric)
-    tables = cause_tables(explain, {}, costs, result.level)
-    functions = tuple(each for each in result.functions if each.variant == explain.variant)
-    return replace(result, causes=tables, functions=functions)

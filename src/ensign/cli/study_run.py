@@ -25,7 +25,6 @@ from ensign.model.errors import InputError
 from ensign.model.results import Result
 from ensign.model.units import format_size, parse_duration_ns
 from ensign.report import as_difference, as_html, as_plan
-from ensign.store.folder import StudyFolder
 from ensign.tools import bundles
 from ensign.tools.bundles import keep_figures
 from ensign.tools.diff_studies import differences
@@ -60,10 +59,10 @@ def run(  # noqa: PLR0913  # what the command line says
     ports = Ports(race_lock=machine_lock(share=share_machine))
     file = open_study(path, ports).with_workloads(workloads).with_limits(limits)
     file = file if confined else file.unconfined()
-    outcome, folder = raced_study(
+    outcome = raced_study(
         file, ports, update_lock=update_lock, install_dependencies=install_dependencies
     )
-    return tell_study(outcome, folder, outputs, fail_on, details=details)
+    return tell_study(outcome, file, outputs, fail_on, details=details)
 
 
 def raced_study(
@@ -73,8 +72,8 @@ def raced_study(
     update_lock: bool = False,
     install_dependencies: bool = False,
     told: Callable[[Result], Result] | None = None,
-) -> tuple[ExperimentOutcome, StudyFolder]:
-    """Builds and races a study; its outcome, and its folder. Errors pass."""
+) -> ExperimentOutcome:
+    """Builds and races a study; its outcome. Errors pass."""
     folder = folder_of(file)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
         write(sys.stderr, as_plan.before_run(expectation(file, cache, ports)) + "\n")
@@ -82,18 +81,19 @@ def raced_study(
         steps = StudySteps(file, context, update_lock, install_dependencies, told=told)
         outcome = run_experiment(steps)
         line.clear()
-        return outcome, folder
+        return outcome
 
 
 def tell_study(
     outcome: ExperimentOutcome,
-    folder: StudyFolder,
+    file: StudyFile,
     outputs: Outputs,
     fail_on: FailOn,
     *,
     details: bool,
 ) -> int:
     """Writes and prints a study's result; the exit status."""
+    folder = folder_of(file)
 
     def keep(result: Result) -> str:
         keep_figures(folder, result)

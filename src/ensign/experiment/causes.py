@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ensign.model.results import Causes, CauseShare
+from ensign.model.results import Causes, CauseShare, Result
 from ensign.model.study_explain import Explain
+from ensign.model.trials import TWIN
 from ensign.stats.cause_shares import Effect, cause_shares, part_effect
-from ensign.stats.rounds import RoundCosts
+from ensign.stats.rounds import RoundCosts, round_costs
 
 
 def cause_tables(
@@ -29,6 +30,16 @@ def cause_tables(
     rows = [(name, [index]) for index, name in enumerate(costs.workloads)]
     every = ("", list(range(len(costs.workloads))))
     return tuple(_tables(explain, cells, [*rows, *([every] if several else [])], level))
+
+
+def with_causes(result: Result, explain: Explain) -> Result:
+    """A result of commands with what a difference comes from; functions of both ends alone."""
+    raced = [each.comparison.variant for each in result.suite if each.comparison.variant != TWIN]
+    variants = (result.baseline, *raced, *([TWIN] if result.twin else []))
+    costs = round_costs(result.trials, variants, result.workload_names, result.metric)
+    functions = tuple(each for each in result.functions if each.variant == explain.variant)
+    causes = cause_tables(explain, {}, costs, result.level)
+    return replace(result, causes=causes, functions=functions)
 
 
 @dataclass(frozen=True, slots=True)
