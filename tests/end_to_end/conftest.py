@@ -197,10 +197,12 @@ def _processes() -> Iterator[tuple[int, list[str], str]]:
 
 
 def _children(pid: int) -> list[int]:
+    """Children of a process, none of one that has ended meanwhile."""
     found: list[int] = []
-    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):
-            found += [int(word) for word in thread.read_text().split()]
+    with suppress(OSError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                found += [int(word) for word in (thread / "children").read_text().split()]
     return found
 
 
