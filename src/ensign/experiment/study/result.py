@@ -88,7 +88,8 @@ def study_result(
         judged.result,
         findings=(*overlap_findings(study), *moved, *spread, *judged.result.findings),
         layouts=layout_facts(study, replace(record, raced=raced), judged.executions, relinked),
-        factorial=_effects(judged, record),
+        # What lies between two ends is there for their causes.
+        factorial=_effects(judged, record) if study.explain is None else NO_EFFECTS,
         prefer=study.race.prefer,
         causes=cause_tables(
             study.explain,
