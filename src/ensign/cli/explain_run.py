@@ -22,7 +22,7 @@ from ensign.experiment.study.prepare import open_study
 from ensign.experiment.study.repair import losers, repair_study, repairs_of
 from ensign.experiment.study.run import stored_result
 from ensign.experiment.study_file import LimitOptions
-from ensign.explain.causes import Cause, command_causes
+from ensign.explain.causes import Cause, command_causes, same_form
 from ensign.host.files import check_writable, write_atomically
 from ensign.model.results import Causes, Result
 from ensign.model.study_explain import Explain, ToggledCause
@@ -142,6 +142,8 @@ def commands(
 ) -> int:
     """See `ensign.cli.explain.explain`, of two commands. Returns the exit status; errors pass."""
     outputs.check()
+    if not options.shell and len(options.commands) == _ENDS:
+        options = replace(options, commands=same_form(*options.commands))
     outcome = raced_commands(options, redo=redo)
     result = outcome.result
     causes = _causes_between(options)

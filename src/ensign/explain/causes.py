@@ -162,12 +162,25 @@ class _Piece:
         return self.sides[0] != self.sides[1]
 
 
+def same_form(a: str, b: str) -> tuple[str, str]:
+    """Both commands by way of `env` where one is: starting that costs time of its own."""
+    started = [text.split(maxsplit=1)[:1] == ["env"] for text in (a, b)]
+    if not any(started):
+        return a, b
+    one, two = (t if by else f"env {t}" for t, by in zip((a, b), started, strict=True))
+    return one, two
+
+
 def command_causes(a: str, b: str) -> tuple[Cause[str], ...]:
     """The words and variables (before the program, after `env`) in which two commands differ.
 
     Tunables of the C library count one by one.
     """
-    one, two = (_command(text) for text in (a, b))
+    a, b = same_form(a, b)
+    # Options of `env` itself are words like any other.
+    by_env = all(re.match(r"env\s+[^-\s]", text) for text in (a, b))
+    start = ["env"] if by_env else []
+    one, two = (_command(t) if by_env else ({}, shlex.split(t)) for t in (a, b))
     names = dict.fromkeys((*one[0], *two[0]))
     pieces = [_variable(name, one[0].get(name), two[0].get(name)) for name in names]
     pieces += _word_pieces(one[1], two[1])
@@ -178,7 +191,11 @@ def command_causes(a: str, b: str) -> tuple[Cause[str], ...]:
         if named[pieces[at].name] > 1:
             pieces[at] = replace(pieces[at], name=f"{pieces[at].name} (place {at + 1})")
     return tuple(
-        Cause(pieces[at].name, _text(pieces, frozenset((at,))), _text(pieces, every - {at}))
+        Cause(
+            pieces[at].name,
+            _text(pieces, frozenset((at,)), start),
+            _text(pieces, every - {at}, start),
+        )
         for at in differing
     )
 
@@ -187,8 +204,6 @@ def _command(text: str) -> tuple[dict[str, str], list[str]]:
     """Its variables, and its other words."""
     words = shlex.split(text)
     variables: dict[str, str] = {}
-    if words[:1] != ["env"] or words[1:2] == ["-i"]:
-        return variables, words
     rest = words[1:]
     while rest and re.match(r"[A-Za-z_]\w*=", rest[0]):
         name, _, value = rest.pop(0).partition("=")
@@ -220,7 +235,7 @@ def _word_pieces(before: Sequence[str], after: Sequence[str]) -> Iterator[_Piece
         yield _Piece(named, (before[i1:i2], after[j1:j2]))
 
 
-def _text(pieces: Sequence[_Piece], taken: frozenset[int]) -> str:
+def _text(pieces: Sequence[_Piece], taken: frozenset[int], start: Sequence[str]) -> str:
     """The first command with these pieces of the second one."""
     variables: dict[str, list[str]] = {}
     words: list[str] = []
@@ -232,4 +247,4 @@ def _text(pieces: Sequence[_Piece], taken: frozenset[int]) -> str:
             name, _, tunable = piece.variable.partition(":")
             variables.setdefault(name, []).append(f"{tunable}={value}" if tunable else value)
     given = [f"{name}={':'.join(values)}" for name, values in variables.items()]
-    return shlex.join([*(["env", *given] if given else []), *words])
+    return shlex.join([*start, *given, *words])
