@@ -216,7 +216,10 @@ fn run(name: &str) -> Result<i32, String> {
         &settings.link,
         &settings.remove,
     );
-    let ran = units.map_or(ran.clone(), |units| units.rewritten(ran));
+    let ran = match units {
+        Some(units) => units.rewritten(ran),
+        None => ran,
+    };
     let ran = call::as_library(ran, work, &settings.program_only);
     let other = units
         .filter(|_| !work.links && call.launcher.is_empty())

@@ -126,9 +126,8 @@ def result_of(
     program, taken = program_of(entry), program_of(entry).taken
     flags = plan.flags_of[variant.name]
     files = entry.folder / "files"
-    seen = _with_compiler(seen_of(variant, flags, entry), toolchain, build)
-    if variant.name in plan.units_of:
-        seen = _with_units(seen, *plan.units_of[variant.name])
+    of_units = plan.units_of.get(variant.name)
+    seen = _with_compiler(seen_of(variant, flags, entry), toolchain, build, of_units)
     others = tuple(seen_of_files(seen, entry))
     judged = judge_all(seen, others)
     wrong = tuple(each for each in judged if each.severity is Severity.ERROR)
@@ -266,11 +265,20 @@ def _took(origins: Iterable[FileOrigins]) -> frozenset[str]:
     return frozenset(digest for origin in origins for digest in origin.outputs)
 
 
-def _with_compiler(seen: BuildEvidence, toolchain: Toolchain, build: Build) -> BuildEvidence:
-    """The evidence, to be judged by the compiler asked for, and by what the study declares."""
+def _with_compiler(
+    seen: BuildEvidence,
+    toolchain: Toolchain,
+    build: Build,
+    of_units: tuple[Toolchain, Flags] | None,
+) -> BuildEvidence:
+    """The evidence, to be judged by the compiler asked for, and by what the study declares.
+
+    `of_units` are compiler and flags of sources with other choices.
+    """
     if seen.request is None:
         return seen
-    real = {os.path.realpath(each) for each in (toolchain.cc, toolchain.cxx) if each}
+    asked = (toolchain, *([of_units[0]] if of_units else []))
+    real = {os.path.realpath(path) for each in asked for path in (each.cc, each.cxx) if path}
     called = {program for file in seen.proof.origins for program, _ in file.compiled}
     request = replace(
         seen.request,
@@ -279,28 +287,13 @@ def _with_compiler(seen: BuildEvidence, toolchain: Toolchain, build: Build) -> B
         prebuilt=tuple(build.prebuilt),
         own_flags=tuple(build.own_flags),
         staged=bool(build.dependencies),
+        units=read_unit_choices(seen.request.variant.units) if of_units else None,
+        unit_flags=of_units[1] if of_units else None,
     )
     strays = [stray for file in seen.proof.origins for stray in file.strays]
     left = tuple(undeclared(strays, request))
     declared = (unit for stray in strays if stray not in left for unit in stray.units)
     return replace(seen, request=request, prebuilt=frozenset(declared))
-
-
-def _with_units(seen: BuildEvidence, toolchain: Toolchain, flags: Flags) -> BuildEvidence:
-    """The evidence, to be judged by what sources with other choices were to have, too."""
-    request = seen.request
-    if request is None:
-        return seen
-    units = read_unit_choices(request.variant.units)
-    request = replace(
-        request, units=units, unit_flags=flags, programs=request.programs | _programs(toolchain)
-    )
-    return replace(seen, request=request)
-
-
-def _programs(toolchain: Toolchain) -> frozenset[str]:
-    named = {each for each in (toolchain.cc, toolchain.cxx) if each}
-    return frozenset(named | {os.path.realpath(each) for each in named})
 
 
 def seen_of_files(program: BuildEvidence, entry: StageEntry) -> Iterator[BuildEvidence]:

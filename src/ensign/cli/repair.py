@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ensign.cli.options import Details, FailOn, FailOnOption, Outputs, expanded, output_options
-from ensign.cli.study import StudyPath
+from ensign.cli.study import ShareMachine, StudyPath
 
 
 @expanded(outputs=output_options())
@@ -27,9 +27,7 @@ def repair(  # noqa: PLR0913  # what the command line says
     outputs: Outputs,
     details: Details = False,
     fail_on: FailOnOption = None,
-    share_machine: Annotated[
-        bool, typer.Option("--share-machine", help="Do not wait for other races on this machine.")
-    ] = False,
+    share_machine: ShareMachine = False,
 ) -> None:
     """Try the smallest changes that may take a variant's losses away, and confirm the best.
 

@@ -31,6 +31,9 @@ Signers = Annotated[
 UpdateLock = Annotated[
     bool, typer.Option("--update-lock", help="Accept a source that changed since the lock file.")
 ]
+ShareMachine = Annotated[
+    bool, typer.Option("--share-machine", help="Do not wait for other races on this machine.")
+]
 Workloads = Annotated[
     list[str] | None,
     typer.Option("--workload", help="Race only this workload; may be given several times."),
@@ -63,9 +66,7 @@ def run(  # noqa: PLR0913  # one parameter per option of the command line
     outputs: Outputs,
     details: Details = False,
     fail_on: FailOnOption = None,
-    share_machine: Annotated[
-        bool, typer.Option("--share-machine", help="Do not wait for other races on this machine.")
-    ] = False,
+    share_machine: ShareMachine = False,
     unconfined: Annotated[
         bool,
         typer.Option("--unconfined", help="Run the study's programs as they are, not confined."),

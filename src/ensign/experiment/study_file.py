@@ -19,6 +19,7 @@ from ensign.model.quoting import shortened
 from ensign.model.study import Study
 from ensign.model.study_build import CheckSection
 from ensign.model.study_problems import Problem, Where, check_shape, suggestion
+from ensign.model.study_race import Race
 from ensign.model.study_rules import absent_cpus, broken_rules
 from ensign.model.study_suite import Suite
 from ensign.model.trials import SAMPLED_SLICE
@@ -215,24 +216,28 @@ class StudyFile:
         if baseline == variant:
             raise InputError(f"'{baseline}' is both variants: name two")
         study = self.study
-        race: dict[str, object] = {
-            "samples": True,
-            "confirm": None,
-            "slice_check": [],
-            "budget": budget,
-        }
-        if "slice" not in study.race.model_fields_set:
-            race["slice"] = SAMPLED_SLICE
         own = hashlib.sha256(f"{baseline}\n{variant}".encode()).hexdigest()[:8]
         changed = study.model_copy(
             update={
                 "name": f"{study.name}-explain-{own}",
                 "title": f"{variant} against {baseline}",
-                "race": study.race.model_copy(update=race),
+                "race": self.sampled_race(budget),
             }
         )
         variants = (by_name[baseline], by_name[variant])
         return replace(self, study=changed, variants=variants, own=self.own or study)
+
+    def sampled_race(self, budget: str) -> Race:
+        """How the study races, but looked into: sampled, in slices that are short, once."""
+        race = self.study.race
+        short = {} if "slice" in race.model_fields_set else {"slice": SAMPLED_SLICE}
+        once: dict[str, object] = {
+            "samples": True,
+            "confirm": None,
+            "slice_check": [],
+            "budget": budget,
+        }
+        return race.model_copy(update={**once, **short})
 
     def with_metric(self, metric: str) -> StudyFile:
         """The study by the metric that it was raced for; "" leaves what it says."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from ensign.experiment.study_file import StudyFile, without_tables
 from ensign.explain.causes import Cause, can_mix_sources, choice_causes, source_causes
@@ -14,7 +14,7 @@ from ensign.model.comparisons import Direction
 from ensign.model.results import FunctionCost, Result
 from ensign.model.study_axes import Axes, Choice, Layouts
 from ensign.model.study_explain import Explain, ToggledCause
-from ensign.model.trials import SAMPLED_SLICE
+from ensign.model.study_race import Race
 from ensign.model.variants import AXES, DEFAULTS, Variant
 from ensign.variants.expand import expand, same_choices
 
@@ -35,16 +35,8 @@ class Question:
     def asked_of(self, file: StudyFile, budget: str) -> StudyFile:
         """The study that answers it: both variants and all between them, on relinks as ever."""
         points = [self.b, *(each for c in self.causes for each in (c.added, c.removed))]
-        race: dict[str, Any] = {
-            "samples": True,
-            "confirm": None,
-            "slice_check": [],
-            "budget": budget,
-        }
-        if "slice" not in file.study.race.model_fields_set:
-            race["slice"] = SAMPLED_SLICE
         title = f"Why {self.b.name} differs from {self.a.name}, by {self.by}"
-        derived = derived_study(file, ("why", title), (self.a, points), race)
+        derived = derived_study(file, ("why", title), (self.a, points), file.sampled_race(budget))
         names = [self._name_of(derived.variants, point) for point in points]
         pairs = zip(self.causes, names[1::2], names[2::2], strict=True)
         causes = [ToggledCause(name=c.name, added=one, removed=two) for c, one, two in pairs]
@@ -62,9 +54,9 @@ def derived_study(
     file: StudyFile,
     named: tuple[str, str],
     points: tuple[Variant, Sequence[Variant]],
-    race: Mapping[str, object],
+    race: Race,
 ) -> StudyFile:
-    """The study of other variants, the baseline first, and with other keys of [race].
+    """The study of other variants, the baseline first, raced in another way.
 
     `named` are what its name ends with, and its title.
     """
@@ -85,7 +77,7 @@ def derived_study(
             "exclude": [],
             "include": [_choice(each) for each in (baseline, *include)],
             "baseline": _choice(baseline, every=True),
-            "race": study.race.model_copy(update=dict(race)),
+            "race": race,
             "explain": None,
         }
     )
@@ -154,8 +146,8 @@ def questions(
     """
     if not proof_ns or not is_shown(first):
         return ()
-    asked = [Question(a, b, "choices", causes) for causes in [choice_causes(a, b)]]
-    found = [question for question in asked if len(question.causes) > 1]
+    choices = choice_causes(a, b)
+    found = [Question(a, b, "choices", choices)] if len(choices) > 1 else []
     sources = guilty_sources(first, b.name) if can_mix_sources(a, b) else []
     if sources:
         found.append(Question(a, b, "sources", source_causes(a, b, sources)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from ensign.builders.build_results import BuildResult
@@ -40,41 +40,36 @@ def study_functions(
     left = [trial.without(gone | between) for trial in trials]
     found = function_costs(left, baseline, FunctionReader(place), study.race.level)
     order = [workload.name for workload in study.workloads]
-    sources = _Sources([each for each in builds if each.facts.variant in (baseline, *explained)])
-    named = (sources.named(costs) for costs in found)
+    looked_at = [each for each in builds if each.facts.variant in (baseline, *explained)]
+    sources = _sources_of(looked_at) if any(costs.by_symbol for costs in found) else {}
+    named = (_with_sources(costs, sources) for costs in found)
     return tuple(sorted(named, key=lambda costs: order.index(costs.workload)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Sources:
-    """Sources of functions, from programs as they were linked: relinks have no lines."""
+def _with_sources(costs: FunctionCosts, sources: Mapping[str, set[str]]) -> FunctionCosts:
+    """With the source of each function that only one source has."""
+    rows = tuple(
+        replace(row, source=next(iter(found)) if len(found) == 1 else "")
+        for row in costs.by_symbol
+        for found in [sources.get(row.name, set())]
+    )
+    return replace(costs, by_symbol=rows)
 
-    builds: Sequence[BuildResult]
 
-    def named(self, costs: FunctionCosts) -> FunctionCosts:
-        """With the source of each function that only one source has."""
-        known = self._known() if costs.by_symbol else {}
-        rows = tuple(
-            replace(row, source=next(iter(found)) if len(found) == 1 else "")
-            for row in costs.by_symbol
-            for found in [known.get(row.name, set())]
-        )
-        return replace(costs, by_symbol=rows)
-
-    def _known(self) -> Mapping[str, set[str]]:
-        known: defaultdict[str, set[str]] = defaultdict(set)
-        for build in self.builds:
-            if build.files is None or build.seen is None:
-                continue
-            folder = f"{build.seen.proof.build_path}/"
-            paths = [build.files / file.path for file in build.facts.files if file.loaded]
-            starts = {path: _starts(path) for path in paths}
-            for places in located(find_meter(), starts).values():
-                for each in places:
-                    source = (each.unit or each.file).removeprefix(folder)
-                    if source and each.function:
-                        known[source_name(each.function)].add(source)
-        return known
+def _sources_of(builds: Sequence[BuildResult]) -> Mapping[str, set[str]]:
+    """Sources by function, from programs as they were linked: relinks have no lines."""
+    known: defaultdict[str, set[str]] = defaultdict(set)
+    for build in builds:
+        if build.files is None or build.seen is None:
+            continue
+        folder = f"{build.seen.proof.build_path}/"
+        paths = [build.files / file.path for file in build.facts.files if file.loaded]
+        places = located(find_meter(), {path: _starts(path) for path in paths})
+        for each in (place for found in places.values() for place in found):
+            source = (each.unit or each.file).removeprefix(folder)
+            if source and each.function:
+                known[source_name(each.function)].add(source)
+    return known
 
 
 def _starts(path: Path) -> tuple[int, ...]:

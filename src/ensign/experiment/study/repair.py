@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ensign.experiment.study.causes import derived_study, guilty_sources
 from ensign.experiment.study_file import StudyFile
-from ensign.explain.causes import Cause, can_mix_sources, choice_causes, source_causes
+from ensign.explain.causes import can_mix_sources, choice_causes, source_causes
 from ensign.model.comparisons import Direction, Size
 from ensign.model.results import Result
 from ensign.model.study_race import Confirm
@@ -45,20 +45,15 @@ def repairs_of(baseline: Variant, variant: Variant, first: Result, *, gcc: bool)
     mixes = can_mix_sources(baseline, variant)
     sources = guilty_sources(first, variant.name, worse=True) if mixes else []
     if sources:
-        found += _as_in_baseline(source_causes(baseline, variant, sources)[:-1])
-        if len(sources) > 1:
-            together = source_causes(baseline, variant, sources)[-1]
-            found.append(together.added)
+        *single, others = source_causes(baseline, variant, sources)
+        found += [cause.removed for cause in single]
+        found += [others.added] if len(single) > 1 else []
     if variant.alignment == "default" and variant.compiler == baseline.compiler:
         found.append(replace(variant, name="", alignment="loops"))
     choices = choice_causes(baseline, variant)
     if len(choices) > 1:
-        found += _as_in_baseline(choices[:_MOST_CHOICES])
+        found += [cause.removed for cause in choices[:_MOST_CHOICES]]
     return found
-
-
-def _as_in_baseline(causes: Sequence[Cause[Variant]]) -> list[Variant]:
-    return [cause.removed for cause in causes]
 
 
 def repair_study(
@@ -66,9 +61,10 @@ def repair_study(
 ) -> StudyFile:
     """The study of a variant beside its repairs; the best are confirmed on fresh relinks."""
     baseline, variant = ends
+    race = {"confirm": Confirm(finalists=3, relinks=True), "budget": budget, "slice_check": []}
     return derived_study(
         file,
         ("repair", f"Repairs of {variant.name}"),
         (baseline, [variant, *tried]),
-        {"confirm": Confirm(finalists=3, relinks=True), "budget": budget, "slice_check": []},
+        file.study.race.model_copy(update=race),
     )

@@ -95,7 +95,7 @@ def flag_findings(seen: BuildEvidence) -> Iterator[Finding]:
     lacks = _lacks(seen, units)
     beside = [each for each in lacks if _is_beside(seen, each)]
     against = tuple(_against(seen, request, [e for e in lacks if e not in beside], len(units)))
-    yield from _units_against(seen)
+    yield from _units_against(seen, request)
     yield from _leaks(seen, request)
     yield from _beside_others(seen, beside)
     yield from against
@@ -238,14 +238,14 @@ def _against(
         yield seen.finding(FLAG_MISSING if untold else FLAG_NOT_RECORDED, text)
 
 
-def _units_against(seen: BuildEvidence) -> Iterator[Finding]:
+def _units_against(seen: BuildEvidence, request: Request) -> Iterator[Finding]:
     """The same of sources that were to have other flags; there must be some."""
     others = seen.of_units()
     if others is None or others.request is None:
         return
     units = _units(others)
     if not units:
-        text = f"no compile unit is of the sources '{seen.request and seen.request.units}'"
+        text = f"no compile unit is of the sources '{request.units}'"
         yield seen.finding(FLAG_MISSING, text)
     yield from _against(others, others.request, _lacks(others, units), len(units))
 
