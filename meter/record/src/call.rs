@@ -3,7 +3,7 @@
 use crate::line::Line;
 use crate::rust_line;
 use serde::{Deserialize, Serialize};
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 /// What a recorded program is to the build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -174,20 +174,6 @@ pub(crate) fn as_library(
         arguments.retain(|each| !(program_only.contains(each) && (linked || code(each))));
     }
     arguments
-}
-
-/// A path without `.` and `..`, as its words say it.
-pub(crate) fn normal(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut made, part| {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                made.pop();
-            }
-            other => made.push(other),
-        }
-        made
-    })
 }
 
 /// Shell patterns with `*` and `?` alone.

@@ -9,6 +9,7 @@ use crate::inputs::{self, Input};
 use crate::line::Line;
 use crate::sink::Sink;
 use ensign_host::clock;
+use ensign_host::path::lexically;
 use rustix::process::{set_dumpable_behavior, DumpableBehavior};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -84,7 +85,7 @@ impl Units {
     }
 
     fn has(&self, source: &str, cwd: &Path) -> bool {
-        let path = call::normal(&cwd.join(source));
+        let path = lexically(&cwd.join(source));
         let Ok(name) = path.strip_prefix(&self.root) else {
             return false;
         };

@@ -1,13 +1,14 @@
 //! What files a traced process means: mappings, descriptors, names.
 
 use super::ptrace;
+use ensign_host::path::lexically;
 use ensign_protocol::records::Mapped;
 use libc::pid_t;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 const DELETED: &str = " (deleted)";
 /// Trees of the kernel's own: writing there is no writing of files.
@@ -151,18 +152,6 @@ fn settled(pid: pid_t, path: &Path) -> PathBuf {
         Ok(folder) if !has_other_root(pid) => folder.join(name),
         _ => lexically(path),
     }
-}
-
-fn lexically(path: &Path) -> PathBuf {
-    let mut result = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(result.pop()),
-            Component::CurDir => {}
-            part => result.push(part),
-        }
-    }
-    result
 }
 
 /// The name of an address that a socket is bound to; None where others may have the same.
