@@ -36,8 +36,9 @@ def test_a_filter_gets_input_that_takes_long_enough_and_the_study_runs(ensign: E
     text = (tree / "ensign.toml").read_text()
     assert 'system = "make"' in text
     assert 'artifact = "sum"' in text
-    made = {"ensign.toml", "ensign.lock.json", "ensign-input.c"}
-    assert {path.name for path in tree.iterdir()} == {*before, *made}
+    made = {path.name for path in tree.iterdir()} - {*before, "ensign.toml", "ensign.lock.json"}
+    # Which file of the tree is repeated hangs on which took long enough twice.
+    assert made in ({"ensign-input.c"}, {"ensign-input"})
     assert {name: (tree / name).read_bytes() for name in before} == before
     for axis in ("optimization", "lto", "compiler"):
         start = text.index(f"{axis} = [")
