@@ -8,11 +8,19 @@ from pathlib import Path
 import pytest
 
 import report_data as data
-from ensign.experiment.study.causes import guilty_sources, questions, study_text
+from ensign.experiment.study.causes import (
+    end_of_flags,
+    flag_question,
+    guilty_sources,
+    questions,
+    study_text,
+)
 from ensign.experiment.study.repair import losers, repair_study, repairs_of
 from ensign.experiment.study_file import StudyFile, parse_study
 from ensign.model.errors import StudyError
-from ensign.model.results import FunctionCost, FunctionCosts, Result
+from ensign.model.results import Causes, CauseShare, FunctionCost, FunctionCosts, Result
+from ensign.model.study_explain import By
+from ensign.toolchains.single_flags import SingleFlag
 
 TEXT = """\
 name = "mine" # a study
@@ -52,17 +60,19 @@ def looked_at(name: str) -> Result:
     return replace(base, functions=(FunctionCosts(name, "w", 0.95, (1, 1), total, rows),))
 
 
-def asked(*, proof_ns: int = 100) -> dict[str, StudyFile]:
-    found = questions(A, B, looked_at(B.name), proof_ns)
-    return {question.by: question.asked_of(FILE, "50s") for question, _ in found}
+def asked() -> dict[str, StudyFile]:
+    found = questions(A, B, looked_at(B.name))
+    return {question.by: question.asked_of(FILE, "50s") for question in found}
 
 
-def test_the_time_is_shared_by_what_can_be_asked() -> None:
-    assert [time for _, time in questions(A, B, looked_at(B.name), 100)] == [50, 50]
-    assert questions(A, B, looked_at(B.name), 0) == ()
+def test_nothing_is_asked_where_no_difference_is_shown() -> None:
+    assert [question.by for question in questions(A, B, looked_at(B.name))] == [
+        "choices",
+        "sources",
+    ]
     same = looked_at(B.name)
     same = replace(same, suite=same.suite[-1:], workloads=())  # the twin alone
-    assert questions(A, B, same, 100) == ()
+    assert questions(A, B, same) == ()
 
 
 def test_choices_are_added_to_one_end_and_taken_from_the_other() -> None:
@@ -100,6 +110,58 @@ def test_what_is_written_is_the_same_study(by: str) -> None:
     assert again.study.baseline == derived.study.baseline
     assert (again.study.question, again.study.workloads) == ("Which?", FILE.study.workloads)
     assert again.study.race.budget == "50s"
+
+
+def toggled(by: By, *names: str, proven: bool = True) -> Causes:
+    """Answers of which each next one does more."""
+    parts = tuple(
+        CauseShare(name, effect=0.01 * place, proven=proven) for place, name in enumerate(names, 1)
+    )
+    return Causes("b", "w", by, 0.95, CauseShare(""), parts, CauseShare(""), different=True)
+
+
+FLAGS = [SingleFlag(f"-f{place}", f"-fno-{place}") for place in range(13)]
+
+
+def test_a_level_that_is_a_cause_is_asked_for_its_flags() -> None:
+    alone = replace(A, name="b", optimization="-O3")
+    assert end_of_flags(A, alone, ()) == replace(A, name="gcc-12-O3", optimization="-O3")
+    assert end_of_flags(A, replace(alone, compiler="gcc-11"), ()) is None
+    assert end_of_flags(A, replace(A, name="b", lto="full"), ()) is None
+    both = replace(alone, target="native", lto="full")
+    table = toggled("choices", "optimization: -O2 → -O3", "lto: off → full")
+    end = end_of_flags(A, both, [table])
+    assert end is not None
+    assert (end.optimization, end.target, end.lto) == ("-O3", "default", "off")
+    assert end_of_flags(A, both, [toggled("choices", "target: …", proven=False)]) is None
+
+
+def test_few_flags_are_asked_one_by_one() -> None:
+    assert flag_question(A, B, (), ()) is None
+    found = flag_question(A, B, FLAGS[:2], ())
+    assert found is not None
+    assert (found.by, [cause.name for cause in found.causes]) == ("flags", ["-f0", "-f1"])
+    assert found.causes[0].added.flags == "-f0"
+    assert found.causes[0].removed.flags == f"-fno-0 {B.flags}"
+    assert flag_question(A, B, FLAGS[:2], [toggled("flags", "-f0")]) is None
+
+
+def test_many_flags_are_asked_in_groups_and_then_those_of_proven_groups() -> None:
+    first = flag_question(A, B, FLAGS, ())
+    assert first is not None
+    names = [cause.name for cause in first.causes]
+    assert names == ["-f0 -f1 -f2", "-f3 -f4 -f5", "-f6 -f7 -f8", "-f9 -f10 -f11", "-f12"]
+    study = first.asked_of(FILE, "50s").study
+    assert study.explain is not None
+    assert study.explain.by == "flag groups"
+    second = flag_question(A, B, FLAGS, [toggled("flag groups", names[3], names[0])])
+    assert second is not None
+    assert [cause.name for cause in second.causes] == [
+        "-f0", "-f1", "-f2", "-f9", "-f10", "-f11", "all other flags",
+    ]  # fmt: skip
+    assert second.causes[-1].added.flags == "-f3 -f4 -f5 -f6 -f7 -f8 -f12"
+    unproven = toggled("flag groups", *names, proven=False)
+    assert flag_question(A, B, FLAGS, [unproven]) is None
 
 
 def test_causes_of_variants_that_are_not_there_are_a_mistake() -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from ensign.builders.environments import (
     NO_ENVIRONMENTS,
     Environments,
+    environments_of,
     unknown_toolchain,
 )
 from ensign.builders.plan import variant_flags
@@ -22,6 +23,7 @@ from ensign.model.study_environment import environment_of
 from ensign.model.variants import Variant, of_units, trained
 from ensign.toolchains.find import Toolchain, ToolchainFinder
 from ensign.toolchains.places import RootPlace
+from ensign.toolchains.single_flags import SingleFlag, single_flags
 from ensign.toolchains.spelling import refusal
 from ensign.toolchains.table import Family
 
@@ -53,6 +55,27 @@ def find_toolchains(
                 profilers = finder_of(found[name].environment).profilers(found[name])
                 found[name] = replace(found[name], profilers=profilers)
         return found
+
+
+def flags_between(request: BuildRequest, ports: BuildPorts) -> tuple[SingleFlag, ...]:
+    """Single flags in which the first two variants differ, if one GCC compiles them; else none."""
+    one, two = request.variants[:2]
+    if one.compiler != two.compiler:
+        return ()
+    environments = environments_of(request, ports, confinement_of(request, ports))
+    toolchain = find_toolchains(request, ports, environments)[one.compiler]
+    if toolchain.problem:
+        return ()
+    with _finders(request, ports, environments) as finder_of:
+        finder = finder_of(toolchain.environment)
+        before, after = (finder.settings(toolchain, _asked(toolchain, v)) for v in (one, two))
+    return single_flags(before, after)
+
+
+def _asked(toolchain: Toolchain, variant: Variant) -> tuple[str, ...]:
+    """A profile sets flags, too, wherever it is."""
+    trained = ("-fprofile-use",) if variant.pgo == "on" else ()
+    return (*toolchain.flags(variant).compile, *trained)
 
 
 @contextmanager

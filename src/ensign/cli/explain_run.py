@@ -17,14 +17,15 @@ from ensign.cli.study_run import raced_study, tell_study
 from ensign.experiment.causes import with_causes
 from ensign.experiment.compare.options import Options
 from ensign.experiment.ports import Ports
-from ensign.experiment.study.causes import is_shown, questions, study_text
+from ensign.experiment.study.causes import is_shown, study_text
 from ensign.experiment.study.prepare import open_study
+from ensign.experiment.study.proofs import proofs
 from ensign.experiment.study.repair import losers, repair_study, repairs_of
 from ensign.experiment.study.run import stored_result
 from ensign.experiment.study_file import LimitOptions
 from ensign.explain.causes import Cause, command_causes, same_form
 from ensign.host.files import check_writable, write_atomically
-from ensign.model.results import Causes, Result
+from ensign.model.results import Result
 from ensign.model.study_explain import Explain, ToggledCause
 from ensign.model.units import duration_option
 from ensign.report import as_plan
@@ -72,19 +73,19 @@ def variants(
     pair = file.with_pair(*asked.pair, asked.look)
     told = partial(_with_redo, shlex.join(asked.redo))
     outcome, raced = raced_study(pair, ports, told=told), pair
-    causes: tuple[Causes, ...] = ()
-    a, b = pair.variants
-    for question, budget_ns in questions(a, b, outcome.result, asked.proof_ns):
+    results = [outcome.result]
+    for question, budget_ns in proofs(file, pair, results, asked.proof_ns, ports):
         if not outputs.to_standard_output:
             tell_study(outcome, raced, Outputs(), FailOn(()), details=False)
         write(sys.stderr, as_plan.before_proof(question.by, len(question.causes), budget_ns))
         derived = question.asked_of(file, duration_option(budget_ns))
         if asked.study_file is not None:
-            path = asked.study_file.with_stem(f"{asked.study_file.stem}-{question.by}")
-            write_atomically(path, study_text(derived).encode())
+            name = f"{asked.study_file.stem}-{question.by.replace(' ', '-')}"
+            write_atomically(asked.study_file.with_stem(name), study_text(derived).encode())
         outcome, raced = raced_study(derived, ports, told=told), derived
-        causes = (*causes, *outcome.result.causes)
+        causes = (*results[-1].causes, *outcome.result.causes)
         outcome = replace(outcome, result=replace(outcome.result, causes=causes))
+        results.append(outcome.result)
     return tell_study(outcome, raced, outputs, fail_on, details=details)
 
 

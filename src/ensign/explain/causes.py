@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any, Generic, TypeVar
 
 from ensign.model.unit_choices import OF_SOURCES, unit_choices
 from ensign.model.variants import AXES, OWN_COMPILER, Variant
+from ensign.toolchains.single_flags import SingleFlag
 
 # Words that are a pair with the next one.
 _WITH_VALUE = frozenset(("--param", "-mllvm", "-Xclang", "-Xlinker", "-include", "-T", "-I", "-L"))
 _TRAINED = ("pgo", "lto")
-OTHERS = "all other sources"
+OTHERS, OTHER_FLAGS = "all other sources", "all other flags"
+# Choices that stand for many flags of a compiler.
+OF_FLAGS = ("optimization", "target", "floating_point", "pgo")
 _TUNABLES = "GLIBC_TUNABLES"
 Point = TypeVar("Point")
 
@@ -147,6 +150,30 @@ def _mixed(base: Variant, other: Variant, globs: Sequence[str], *, inverted: boo
     differ = [axis for axis in OF_SOURCES if getattr(base, axis) != getattr(other, axis)]
     choices = [(axis, getattr(other, axis)) for axis in differ]
     return replace(base, name="", units=unit_choices(globs, choices, inverted=inverted))
+
+
+def with_flags_of(a: Variant, b: Variant, axes: Sequence[str]) -> Variant:
+    """The first variant with those choices of the second that stand for many flags."""
+    return replace(a, name="", **{axis: getattr(b, axis) for axis in axes})
+
+
+def flag_causes(
+    a: Variant, b: Variant, groups: Mapping[str, Sequence[SingleFlag]]
+) -> tuple[Cause[Variant], ...]:
+    """Groups of single flags by name, set in the one variant as in the other one."""
+    return tuple(
+        Cause(
+            name,
+            _with_words(a, [flag.word for flag in group]),
+            _with_words(b, [flag.opposite for flag in group]),
+        )
+        for name, group in groups.items()
+    )
+
+
+def _with_words(variant: Variant, words: Sequence[str]) -> Variant:
+    """The study's own flags come last, so that they overrule."""
+    return replace(variant, name="", flags=" ".join((*words, variant.flags)).strip())
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from pydantic import Field
 
 from ensign.model.validation import Section
 
+By = Literal["choices", "sources", "flag groups", "flags"]
+
 
 class ToggledCause(Section):
     """A part of the difference, and the two variants that it is told from.
@@ -25,7 +27,7 @@ class Explain(Section):
     """Why one variant costs more or less than the baseline, part by part."""
 
     variant: str = Field(description="the variant that is explained")
-    by: Literal["choices", "sources"] = Field(default="choices", description="what the parts are")
+    by: By = Field(default="choices", description="what the parts are")
     causes: list[ToggledCause] = Field(min_length=1, description="the parts")
 
     @property

@@ -136,7 +136,8 @@ def _total(work: Sequence[Work]) -> tuple[str, str]:
 
 def before_proof(by: str, causes: int, budget_ns: int) -> str:
     """What is raced to prove causes."""
-    kind = {"choices": "choice", "sources": "source file"}[by]
+    kinds = {"choices": "choice", "sources": "source file", "flag groups": "group of flags"}
+    kind = kinds.get(by, "flag")
     return (
         f"What comes from each {kind}? {causes} causes are added to one end and taken from the "
         f"other, and race for {format_duration(budget_ns)}; Ctrl-C keeps what is known.\n"

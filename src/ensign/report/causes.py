@@ -20,7 +20,12 @@ READ = (
 )
 REST = "not explained by these"
 PROVEN, UNPROVEN, NOT_RACED = "proven", "unproven", "not raced"
-_BY = {"choices": "choices", "sources": "source files"}
+_BY = {
+    "choices": "choices",
+    "sources": "source files",
+    "flag groups": "groups of flags",
+    "flags": "single flags",
+}
 _FEW = 3
 
 

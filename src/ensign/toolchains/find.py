@@ -30,6 +30,7 @@ from ensign.toolchains.instructions import (
 from ensign.toolchains.places import MachinePlace, ToolPlace
 from ensign.toolchains.profiling import NO_PROFILERS, Profilers, branch_recording, instrumenting
 from ensign.toolchains.rust import RustParts, find_rust_parts, is_rustc, locate_rustc
+from ensign.toolchains.single_flags import QUESTION
 from ensign.toolchains.spelling import flags_for
 from ensign.toolchains.table import (
     BOLT,
@@ -329,6 +330,14 @@ class ToolchainFinder:
         macros, base = self._macros(cc, *deciding)[0], self._macros(cc, BASE_FLAG)[0]
         return instructions_of(macros, base) if macros and base else None
 
+    def settings(self, toolchain: Toolchain, flags: Sequence[str]) -> str:
+        """What GCC says of all its flags, given these; empty of other compilers."""
+        if toolchain.kind.family is not Family.GCC:
+            return ""
+        said = self._scratch / "settings"
+        outcome = self._run(toolchain.cc, *flags, *QUESTION, stdout=said)
+        return said.read_text(errors="replace") if outcome.ok else ""
+
     def _kind(self, name: str, cc: Path) -> Kind:
         macros, outcome = self._macros(cc)
         kind = kind_of(macros) if macros else None
@@ -414,13 +423,13 @@ class ToolchainFinder:
     def _said(self, program: Path, *arguments: str) -> str:
         return self._run(str(program), *arguments).stdout.strip()
 
-    def _run(self, *argv: str) -> Outcome:
+    def _run(self, *argv: str, stdout: Path | None = None) -> Outcome:
         env = {"PATH": self._path, "LC_ALL": "C", "TMPDIR": str(self._scratch)}
         argv = (*self._place.argv(self._scratch), *argv)
         if rust := rustup_home(self._path):
             env["RUSTUP_HOME"] = rust
         return self._processes.run(
-            ProcessRequest(argv, env, self._scratch, deadline_ns=_DEADLINE_NS)
+            ProcessRequest(argv, env, self._scratch, deadline_ns=_DEADLINE_NS, stdout=stdout)
         )
 
     def _missing(self, name: str) -> str:

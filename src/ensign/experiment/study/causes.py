@@ -4,28 +4,38 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from ensign.experiment.study_file import StudyFile, without_tables
-from ensign.explain.causes import Cause, can_mix_sources, choice_causes, source_causes
+from ensign.explain.causes import (
+    OF_FLAGS,
+    OTHER_FLAGS,
+    Cause,
+    can_mix_sources,
+    choice_causes,
+    flag_causes,
+    source_causes,
+    with_flags_of,
+)
 from ensign.model.comparisons import Direction
-from ensign.model.results import FunctionCost, Result
+from ensign.model.results import Causes, FunctionCost, Result
 from ensign.model.study_axes import Axes, Choice, Layouts
-from ensign.model.study_explain import Explain, ToggledCause
+from ensign.model.study_explain import By, Explain, ToggledCause
 from ensign.model.study_race import Race
 from ensign.model.variants import AXES, DEFAULTS, Variant
-from ensign.variants.expand import expand, same_choices
+from ensign.toolchains.single_flags import SingleFlag
+from ensign.variants.expand import expand, plain_name, same_choices
 
-By = Literal["choices", "sources"]
+_MOST_FLAGS, _FLAG_GROUPS = 8, 6
 _MOST_SOURCES, _RELINKS = 3, 24
 _LEAST_SHARE = 0.05  # of the difference, for a source to be tried by itself
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Parts of the difference between two variants of a study, to be told apart by a race."""
+    """Parts of the difference between two variants, to be told apart by a race."""
 
     a: Variant
     b: Variant
@@ -137,21 +147,73 @@ def _choice(variant: Variant, *, every: bool = False) -> Choice:
     )
 
 
-def questions(
-    a: Variant, b: Variant, first: Result, proof_ns: int
-) -> tuple[tuple[Question, int], ...]:
-    """What is worth asking after the first look, each with its part of the time.
+def questions(a: Variant, b: Variant, first: Result) -> tuple[Question, ...]:
+    """What is worth asking after the first look, but for single flags.
 
     Nothing where no difference is shown, or none can be split.
     """
-    if not proof_ns or not is_shown(first):
+    if not is_shown(first):
         return ()
     choices = choice_causes(a, b)
     found = [Question(a, b, "choices", choices)] if len(choices) > 1 else []
     sources = guilty_sources(first, b.name) if can_mix_sources(a, b) else []
     if sources:
         found.append(Question(a, b, "sources", source_causes(a, b, sources)))
-    return tuple((question, proof_ns // len(found)) for question in found)
+    return tuple(found)
+
+
+def end_of_flags(a: Variant, b: Variant, causes: Sequence[Causes]) -> Variant | None:
+    """The first variant with those choices of the second that stand for many flags and matter.
+
+    Where choices were toggled, those matter that are proven to be causes.
+    """
+    if a.compiler != b.compiler:
+        return None
+    parts = [part for table in causes if table.by == "choices" for part in table.parts]
+    proven = {part.name.partition(":")[0] for part in parts if part.proven}
+    axes = [
+        axis
+        for axis in OF_FLAGS
+        if getattr(a, axis) != getattr(b, axis) and (axis in proven or not parts)
+    ]
+    if not axes:
+        return None
+    end = with_flags_of(a, b, axes)
+    return replace(end, name=plain_name(end))
+
+
+def flag_questions(flags: Sequence[SingleFlag]) -> int:
+    """The most questions that there may be on so many flags."""
+    return 0 if not flags else 1 if len(flags) <= _MOST_FLAGS else 2
+
+
+def flag_question(
+    a: Variant, end: Variant, flags: Sequence[SingleFlag], causes: Sequence[Causes]
+) -> Question | None:
+    """What to ask next of single flags: many in groups, then those of groups that are causes."""
+    asked = {table.by for table in causes}
+    if not flags or "flags" in asked:
+        return None
+    if len(flags) > _MOST_FLAGS and "flag groups" not in asked:
+        size = math.ceil(len(flags) / _FLAG_GROUPS)
+        groups = [flags[at : at + size] for at in range(0, len(flags), size)]
+        named = {" ".join(flag.word for flag in group): group for group in groups}
+        return Question(a, end, "flag groups", flag_causes(a, end, named))
+    chosen = flags if "flag groups" not in asked else _in_proven_groups(flags, causes)
+    others = [flag for flag in flags if flag not in chosen]
+    named = {flag.word: (flag,) for flag in chosen} | ({OTHER_FLAGS: others} if others else {})
+    return Question(a, end, "flags", flag_causes(a, end, named)) if chosen else None
+
+
+def _in_proven_groups(
+    flags: Sequence[SingleFlag], causes: Sequence[Causes]
+) -> Sequence[SingleFlag]:
+    """Flags of groups that are causes, those first whose group does most."""
+    rows = [part for table in causes if table.by == "flag groups" for part in table.parts]
+    proven = sorted((row for row in rows if row.proven), key=lambda row: -abs(row.effect))
+    by_word = {flag.word: flag for flag in flags}
+    words = dict.fromkeys(word for row in proven for word in row.name.split())
+    return [by_word[word] for word in words][:_MOST_FLAGS]
 
 
 def is_shown(result: Result) -> bool:

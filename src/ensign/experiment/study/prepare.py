@@ -14,6 +14,7 @@ from ensign.builders.build import build_variants
 from ensign.builders.build_results import BuildReport
 from ensign.builders.input_files import make_inputs
 from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.builders.toolchains_here import flags_between
 from ensign.builders.training import TrainingRun
 from ensign.experiment.confinement import confined_ports
 from ensign.experiment.machine import cpus_of_study
@@ -36,8 +37,10 @@ from ensign.model.study_build import Build
 from ensign.model.study_problems import Problem, Where
 from ensign.model.study_source import PathSource
 from ensign.model.study_workload import Workload
+from ensign.model.variants import Variant
 from ensign.store.bundle import is_bundle
 from ensign.toolchains.find import MissingCompiler
+from ensign.toolchains.single_flags import SingleFlag
 
 # Of what is built; nothing is run.
 _PROGRAM = "/program"
@@ -176,6 +179,15 @@ def open_cache(ports: Ports) -> Iterator[Cache]:
     """The cache of sources and builds; what was taken from it stays while it is open."""
     with Cache(cache_folder(ports.env), clock=ports.clock) as cache:
         yield cache
+
+
+def single_flags_between(
+    file: StudyFile, a: Variant, b: Variant, ports: Ports
+) -> tuple[SingleFlag, ...]:
+    """Flags in which the compiler sets two variants apart; none of Clang, or of two compilers."""
+    request = BuildRequest(file.study, file.path, (a, b), a.name)
+    with open_cache(ports) as cache:
+        return flags_between(request, build_ports(file, cache, ports))
 
 
 def build_programs(

@@ -1,0 +1,43 @@
+"""Single flags behind a level, a target or a mode, by what GCC says of all its flags. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# What it prints of flags, parameters and instructions, each beside its value.
+QUESTION = ("-Q", "--help=optimizers", "--help=params", "--help=target")
+_LINE = re.compile(r"^  (--param=[\w-]+|-[fm][\w.+-]+)(=?)(?:[\[<]\S*)?\s+(\S+)$", re.MULTILINE)
+_SWITCHED = {"[enabled]": True, "[disabled]": False}
+# The choice itself; and what means nothing without a profile.
+_NOT_SINGLE = {"-march", "-fbranch-probabilities", "-fvpt", "-fprofile-reorder-functions"}
+_NEGATED = ("-fno-", "-mno-")
+
+
+@dataclass(frozen=True, slots=True)
+class SingleFlag:
+    """A flag in which two settings differ: the word for the second, and the one for the first."""
+
+    word: str
+    opposite: str
+
+
+def single_flags(before: str, after: str) -> tuple[SingleFlag, ...]:
+    """Flags in which two answers to `QUESTION` differ, if both values can be given as words."""
+    one, two = _words(before), _words(after)
+    return tuple(
+        SingleFlag(word, one[name]) for name, word in two.items() if word != one.get(name, word)
+    )
+
+
+def _words(text: str) -> dict[str, str]:
+    """The word that sets each flag as it is, by its name."""
+    found: dict[str, str] = {}
+    for name, equals, value in _LINE.findall(text):
+        if name in _NOT_SINGLE or name.startswith(_NEGATED):
+            continue
+        if equals and not value.startswith("["):
+            found[name + equals] = f"{name}={value}"
+        elif not equals and value in _SWITCHED:
+            found[name] = name if _SWITCHED[value] else f"{name[:2]}no-{name[2:]}"
+    return found
