@@ -469,7 +469,7 @@ def explained() -> Result:
 
 
 def caused() -> Result:
-    """The same, explained by what was toggled: of one workload, by choices and by sources."""
+    """The same, explained by what was toggled: of one workload, by choices, sources and flags."""
     base = explained()
     name = base.comparisons[0].variant
 
@@ -501,7 +501,11 @@ def caused() -> Result:
     )
     nothing = replace(choices, by="sources", total=share("", 0.001, 1.0), different=False)
     unproven = replace(choices, by="sources", parts=(share("src/a.c", -0.004, 0.03),))
-    return replace(base, functions=base.functions[:1], causes=(choices, nothing, unproven))
+    groups = replace(choices, by="flag groups", parts=(share("-fa -fb", -0.1, 0.8),))
+    same = CauseShare("-fpeel-loops", low=0.0, high=0.0)
+    flags = replace(choices, by="flags", parts=(share("-fa", -0.1, 0.8, proven=True), same))
+    causes = (choices, nothing, unproven, groups, flags)
+    return replace(base, functions=base.functions[:1], causes=causes)
 
 
 def relinks_of(names: Sequence[str], twin_sd: float = 0.02) -> LayoutFacts:

@@ -18,6 +18,7 @@ from ensign.builders.build import build_variants
 from ensign.builders.forecast import outlook
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.training import FakeTrainer, TrainingRun
+from ensign.explain.function_names import source_name
 from ensign.model.errors import CommandFailed
 from ensign.model.placeholders import fill_all
 from ensign.model.study import Study
@@ -102,6 +103,8 @@ def test_a_program_is_trained_and_built_again_and_laid_out_by_bolt(
     _, with_pgo, with_bolt = (result.facts for result in report.results)
     share = [line for line in with_pgo.evidence if line.startswith("PGO: ")]
     assert share == ["PGO: 3 of 4 functions profiled (75%)"]
+    for result in report.results[1:]:
+        assert list(map(source_name, result.idle)) == ["never"]
     assert not [line for line in with_pgo.evidence if line.startswith("-W")]
     assert share[0] in with_bolt.evidence
     assert any(line.startswith("BOLT: ") and "0 of" not in line for line in with_bolt.evidence)

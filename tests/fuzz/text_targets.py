@@ -55,7 +55,7 @@ from ensign.sources.debian import (
 from ensign.sources.environments import drift, read_pin, read_pins
 from ensign.sources.obtain import read_lock
 from ensign.store.folder import StudyFolder
-from ensign.toolchains.profiling import bolt_count, gcov_count, profdata_count
+from ensign.toolchains.profiling import bolt_count, gcov_count, profdata_count, profdata_names
 from ensign.tools.doctor.folder import _readable
 from ensign.tools.init import build_options
 from ensign.tools.init.documented_commands import choices_of, options_of, shown_commands
@@ -161,6 +161,7 @@ def _shown(text: str) -> None:
 def _profile(path: Path) -> None:
     text = path.read_text(errors="replace")
     profdata_count(text)
+    profdata_names(text)
     bolt_count(text)
     with path.open(errors="replace") as lines:
         gcov_count(lines)

@@ -4,7 +4,9 @@ from ensign.toolchains.profiling import (
     ProfileCount,
     bolt_count,
     gcov_count,
+    gcov_functions,
     profdata_count,
+    profdata_names,
     profile_warnings,
 )
 
@@ -27,6 +29,21 @@ a.gcda:                   0: 7
 def test_functions_with_a_profile_are_those_with_a_taken_arc() -> None:
     assert gcov_count(_GCOV.splitlines()) == ProfileCount(functions=2, profiled=1)
     assert gcov_count([]) == ProfileCount(0, 0)
+
+
+def test_functions_have_numbers_and_whether_they_ran() -> None:
+    assert list(gcov_functions(_GCOV.splitlines())) == [(108032747, True), (1618085476, False)]
+    assert list(gcov_functions([])) == []
+
+
+def test_functions_that_llvm_profdata_names() -> None:
+    every = (
+        "Counters:\n  main:\n    Hash: 0x1\n    Counters: 2\n  a.c;idle:\n    Counters: 1\n"
+        "  a.c:old:\n    Counters: 1\nInstrumentation level: IR  entry_first = 0\n"
+    )
+    assert profdata_names(every) == {"main", "idle", "old"}
+    assert profdata_names("main\na.c;f\n") == {"main", "f"}
+    assert profdata_names("") == set()
 
 
 def test_what_llvm_profdata_says() -> None:

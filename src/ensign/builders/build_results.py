@@ -59,7 +59,7 @@ class BuildResult:
     where that was kept; `check_ran` is False where its check never ran it. `not_compared` has
     workloads, and why their output was not, `printed_otherwise` those of which another revision
     prints something else, and where. `flag_files` are flags that some of its files lack, with the
-    paths of those that have them.
+    paths of those that have them. `idle` are symbols of functions that no training ran.
     """
 
     facts: BuildFacts
@@ -80,6 +80,7 @@ class BuildResult:
     not_compared: tuple[tuple[str, str], ...] = ()
     printed_otherwise: tuple[tuple[str, str], ...] = ()
     flag_files: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    idle: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +185,7 @@ def result_of(
         stage=stage,
         build_tree_sha256=entry.contents.get(BUILD_TREE, ""),
         flag_files=_flag_files(taken.files[0].path, (seen, *others)),
+        idle=entry.facts.profile.idle,
     )
 
 

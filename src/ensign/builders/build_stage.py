@@ -394,7 +394,8 @@ def _profile(log: Path, inputs: Inputs) -> ProfileFacts:
             raise StageFailedError("BOLT found no function of the profile in the program")
     elif inputs.profile is not None:
         warnings = warnings_in(log)
-    return ProfileFacts(tuple(coverage.values()), warnings)
+    idle = tuple(name for facts in before for name in facts.idle)
+    return ProfileFacts(tuple(coverage.values()), warnings, idle)
 
 
 def _stripped(run: Run, folder: Path, program: ProgramFacts) -> ProgramFacts:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import shutil
 import stat
+from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -22,6 +24,8 @@ from ensign.model.builds import ProfileCoverage
 from ensign.model.study import Study
 from ensign.model.study_workload import Workload
 from ensign.model.units import parse_duration_ns
+from ensign.proof.bounded_elf import DamagedFile, elf_of
+from ensign.proof.symbol_tables import counter_idents
 from ensign.toolchains import profiling
 from ensign.toolchains.alignment import bolt_alignment
 from ensign.toolchains.find import Toolchain
@@ -32,13 +36,16 @@ from ensign.toolchains.profiling import (
     Profilers,
     bolt_count,
     gcov_count,
+    gcov_functions,
     profdata_count,
+    profdata_names,
     profile_warnings,
 )
 
 COUNTS, PROFILE, WORKLOAD = "{counts}", "{profile}", "{workload}"
 FILE, NUMBER = "{file}", "{number}"
-FUNCTIONS = "functions.txt"
+FUNCTIONS, RAN = "functions.txt", "ran.txt"
+_NAMES = '"$0" show --all-functions "$1" > "$2"; "$0" show --covered "$1" > "$3"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +146,7 @@ def compiler_training_steps(
         merge = (
             (found.profdata, "merge", "-o", made, COUNTS),
             (found.profdata, "show", "--value-cutoff=1", made),
+            ("sh", "-c", _NAMES, found.profdata, made, f"{COUNTS}/{FUNCTIONS}", f"{COUNTS}/{RAN}"),
         )
     else:
         # libgcov has merged what several processes counted; `cp` gives it the build's own paths.
@@ -251,6 +259,35 @@ def merged_coverage(profile: Path, counts: Path, log: Path) -> tuple[ProfileCove
     if count is None:
         return (ProfileCoverage("PGO"),)
     return (ProfileCoverage("PGO", count.functions, count.profiled),) if count.profiled else None
+
+
+def idle_functions(counts: Path, programs: Iterable[Path]) -> tuple[str, ...]:
+    """Symbols of functions that counted themselves in the training, and of which none ran.
+
+    None where the compiler tells no names. `programs` are the instrumented ones.
+    """
+    if (counts / RAN).exists():
+        every, ran = (_profdata_names(counts / name) for name in (FUNCTIONS, RAN))
+        return tuple(sorted(every - ran))
+    if not (counts / FUNCTIONS).exists():
+        return ()
+    with open_foreign_text(counts / FUNCTIONS) as lines:
+        taken: defaultdict[int, bool] = defaultdict(bool)
+        for ident, ran_here in gcov_functions(lines):
+            taken[ident] |= ran_here
+    # A name that several units have is idle where none of these functions ran.
+    ran_by_name: defaultdict[str, bool] = defaultdict(bool)
+    for program in programs:
+        with suppress(DamagedFile, OSError), elf_of(program) as elf:
+            for name, ident in counter_idents(elf):
+                if ident in taken:
+                    ran_by_name[name] |= taken[ident]
+    return tuple(sorted(name for name, has_run in ran_by_name.items() if not has_run))
+
+
+def _profdata_names(path: Path) -> frozenset[str]:
+    with open_foreign_text(path) as lines:
+        return profdata_names("".join(lines))
 
 
 def taken_branches(fdata: Path) -> bool:

@@ -22,12 +22,16 @@ _STRICT = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True, slots=True)
 class ProfileFacts:
-    """Known facts about the profiles of a program, and the compiler's complaints by flag."""
+    """Known facts about the profiles of a program, and the compiler's complaints by flag.
+
+    `idle` are symbols of functions that the training never ran.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
     coverage: tuple[ProfileCoverage, ...] = ()
     warnings: Mapping[str, int] = field(default_factory=dict)
+    idle: tuple[str, ...] = ()
 
     def describe(self) -> tuple[str, ...]:
         """All of it in sentences; nothing without a profile."""

@@ -15,6 +15,7 @@ from ensign.builders.profiles import (
     PROFILE,
     WORKLOAD,
     TrainingSteps,
+    idle_functions,
     left_something,
     merged_coverage,
     of_file,
@@ -174,7 +175,9 @@ class Run:
         coverage = merged_coverage(profile, counts, self.runner.log)
         if coverage is None:
             raise StageFailedError("the profile is empty: no function ran in the training")
-        return ProfileFacts(coverage), unable
+        tree = self.runner.sandbox.tree
+        programs = [tree / name for name in (self.stage.artifact, *inputs.others)]
+        return ProfileFacts(coverage, idle=idle_functions(counts, programs)), unable
 
     def _instrument_files(
         self, training_steps: TrainingSteps, inputs: Inputs, folders: Mapping[str, str]

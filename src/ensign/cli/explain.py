@@ -43,7 +43,7 @@ StudyText = Annotated[
     typer.Option(
         "--study-file",
         metavar="FILE",
-        help="Write the studies that prove causes (FILE-choices, FILE-sources), for 'ensign run'.",
+        help="Write the studies that prove causes (FILE-choices, FILE-flags, …), for 'ensign run'.",
     ),
 ]
 

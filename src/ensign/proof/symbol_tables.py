@@ -7,11 +7,13 @@ only sections are found by it.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from elftools.elf.dynamic import DynamicSegment
-from elftools.elf.sections import StringTableSection, SymbolTableSection
+from elftools.elf.sections import Section, StringTableSection, SymbolTableSection
 
 from ensign.proof.bounded_elf import BoundedElf, data_of
 
@@ -22,6 +24,7 @@ _LONGEST_NAME = 16 << 10
 _TYPE_BITS, _LOCAL, _FUNCTION, _IFUNC = 0xF, 0, 2, 10
 _WEAK = (2, 10)  # the latter are unique in a process
 _LAST_SECTION = 0xFEFF
+_COUNTED, _WRITABLE = "__gcov_.", 1
 
 
 class Symbol(NamedTuple):
@@ -52,6 +55,33 @@ def function_places(elf: BoundedElf) -> frozenset[tuple[int, int]]:
     """Number of the section and address of each function that `.symtab` defines."""
     functions, _ = _functions(elf, ".symtab")
     return frozenset((index, address) for _, index, address in functions)
+
+
+def counter_idents(elf: BoundedElf) -> Iterator[tuple[str, int]]:
+    """Functions that GCC made count themselves, and their numbers among its counts.
+
+    libgcov's `struct gcov_fn_info`, `__gcov_.NAME`, has the number behind a pointer.
+    """
+    wide = elf.is_wide
+    entries, names = _read_table(elf, ".symtab", _WIDE_PLACE if wide else _NARROW_PLACE) or (
+        (),
+        b"",
+    )
+    number = struct.Struct(f"{'<' if elf.little_endian else '>'}{8 if wide else 4}xI")
+    data = {each["sh_addr"]: data_of(each) for each in elf.iter_sections() if _is_data(each)}
+    starts = sorted(data)
+    for entry in entries:
+        name = _name(names, entry[0])
+        if not name.startswith(_COUNTED):
+            continue
+        address = entry[3] if wide else entry[1]
+        start = starts[bisect_right(starts, address) - 1] if starts else 0
+        with suppress(struct.error, KeyError, ValueError):
+            yield name.removeprefix(_COUNTED), number.unpack_from(data[start], address - start)[0]
+
+
+def _is_data(section: Section) -> bool:
+    return section["sh_type"] == "SHT_PROGBITS" and bool(section["sh_flags"] & _WRITABLE)
 
 
 def _functions(elf: BoundedElf, section: str) -> tuple[Iterator[tuple[int, int, int]], bytes]:

@@ -19,7 +19,7 @@ READ = (
     "100 %. Proven: it differs from nothing, all causes being judged together."
 )
 REST = "not explained by these"
-PROVEN, UNPROVEN, NOT_RACED = "proven", "unproven", "not raced"
+PROVEN, UNPROVEN, NOT_RACED, SAME = "proven", "unproven", "not raced", "same program"
 _BY = {
     "choices": "choices",
     "sources": "source files",
@@ -48,8 +48,10 @@ class CauseSection:
 
 
 def cause_sections(result: Result) -> tuple[CauseSection, ...]:
-    """One for each workload and way to split the difference."""
-    return tuple(_section(each, result) for each in result.causes)
+    """One for each workload and way to split the difference; single flags say what groups do."""
+    single = any(each.by == "flags" for each in result.causes)
+    told = [each for each in result.causes if not (single and each.by == "flag groups")]
+    return tuple(_section(each, result) for each in told)
 
 
 def _section(causes: Causes, result: Result) -> CauseSection:
@@ -87,7 +89,8 @@ def _row(part: CauseShare) -> CauseRow:
     if part.unknown:
         cells = ("", "", "", "", NOT_RACED)
         return CauseRow(name, cells, _chart_row(part, name))
-    judged = PROVEN if part.proven else UNPROVEN
+    same = part.effect == part.low == part.high == 0
+    judged = SAME if same else PROVEN if part.proven else UNPROVEN
     return CauseRow(name, (*_figures(part), judged), _chart_row(part, name))
 
 

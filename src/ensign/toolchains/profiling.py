@@ -8,7 +8,7 @@ level IR. What a use of a profile complains about is shown, not turned into an e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ensign.toolchains.table import Family, Kind
@@ -115,6 +115,9 @@ def bolt_optimize(
 _TOTAL = re.compile(r"^Total functions: (\d+)$", re.MULTILINE)
 _SEEN = re.compile(r"maximum count \(>= 1\): (\d+)$", re.MULTILINE)
 _VALUES = re.compile(r":\s+\d+:((?: \d+)+)\s*$")
+_GCOV_FUNCTION = re.compile(r":FUNCTION ident=(\d+)")
+# One of all is followed by its counters, those that ran stand in lines of their own.
+_NAMED = re.compile(r"^(?:  (\S+):|(\S*[^\s:]))$", re.MULTILINE)
 _BOLT = re.compile(r"BOLT-INFO: (\d+) out of (\d+) functions in the binary .* non-empty")
 _WARNING = re.compile(
     r"\[-W(?:error=)?(missing-profile|coverage-mismatch|profile-instr-[a-z-]+|backend-plugin)\]"
@@ -131,20 +134,31 @@ def profdata_count(text: str) -> ProfileCount | None:
 
 def gcov_count(lines: Iterable[str]) -> ProfileCount:
     """Read `gcov-dump -l`: functions, and those of which an arc was taken."""
-    functions = profiled = 0
-    arcs = waiting = False
+    ran = [taken for _, taken in gcov_functions(lines)]
+    return ProfileCount(len(ran), sum(ran))
+
+
+def gcov_functions(lines: Iterable[str]) -> Iterator[tuple[int, bool]]:
+    """Read `gcov-dump -l`: the number of each function, and whether an arc of it was taken."""
+    ident, arcs, taken = None, False, False
     for line in lines:
-        if ":FUNCTION" in line:
-            functions += 1
-            waiting = True
+        if (found := _GCOV_FUNCTION.search(line)) is not None:
+            if ident is not None:
+                yield ident, taken
+            ident, taken = int(found[1]), False
         if ":COUNTERS" in line:
             arcs = ":COUNTERS arcs" in line
             continue
-        values = _VALUES.search(line) if arcs and waiting else None
-        if values is not None and any(int(value) for value in values[1].split()):
-            profiled += 1
-            waiting = False
-    return ProfileCount(functions, profiled)
+        values = _VALUES.search(line) if arcs and not taken else None
+        taken = taken or (values is not None and any(map(int, values[1].split())))
+    if ident is not None:
+        yield ident, taken
+
+
+def profdata_names(text: str) -> frozenset[str]:
+    """Functions that `llvm-profdata show --all-functions` or `--covered` names, without files."""
+    named = (match[1] or match[2] for match in _NAMED.finditer(text))
+    return frozenset(re.split("[:;]", name)[-1] for name in named)
 
 
 def bolt_count(text: str) -> ProfileCount | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ensign.builders.build_results import BuildResult
@@ -14,18 +14,26 @@ from ensign.explain.function_costs import FunctionReader, function_costs
 from ensign.explain.function_names import source_name
 from ensign.meter.client import find_meter
 from ensign.meter.questions import located
+from ensign.model.finding_kinds.builds import UNTRAINED
+from ensign.model.findings import Finding
 from ensign.model.results import FunctionCosts
 from ensign.model.study import Study
 from ensign.model.trials import SampledFile, Trial, failed_variants, name_without_group
+from ensign.proof.evidence import some
 from ensign.proof.sampled_code import read_code_map
+
+_LEAST_UNTRAINED = 0.01
 
 
 def study_functions(
     study: Study, variants: VariantSet, trials: Sequence[Trial], builds: Sequence[BuildResult]
-) -> tuple[FunctionCosts, ...]:
-    """CPU time by function of each variant beside the baseline; nothing where nobody looked."""
+) -> tuple[tuple[FunctionCosts, ...], tuple[Finding, ...]]:
+    """CPU time by function of each variant beside the baseline, and what no training ran of it.
+
+    Nothing where nobody looked.
+    """
     if not study.race.samples or not trials:
-        return ()
+        return (), ()
     files = SampleReader(variants.trees)
     gone = failed_variants(trials)
 
@@ -41,38 +49,80 @@ def study_functions(
     found = function_costs(left, baseline, FunctionReader(place), study.race.level)
     order = [workload.name for workload in study.workloads]
     looked_at = [each for each in builds if each.facts.variant in (baseline, *explained)]
-    sources = _sources_of(looked_at) if any(costs.by_symbol for costs in found) else {}
-    named = (_with_sources(costs, sources) for costs in found)
-    return tuple(sorted(named, key=lambda costs: order.index(costs.workload)))
+    known = _known_of(looked_at) if any(costs.by_symbol for costs in found) else _Known()
+    named = [_with_known(costs, known) for costs in found]
+    named.sort(key=lambda costs: order.index(costs.workload))
+    return tuple(named), tuple(_untrained(named, known))
 
 
-def _with_sources(costs: FunctionCosts, sources: Mapping[str, set[str]]) -> FunctionCosts:
-    """With the source of each function that only one source has."""
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Sources by function; and functions that no training of a variant ran, by variant."""
+
+    sources: Mapping[str, set[str]] = field(default_factory=dict[str, set[str]])
+    idle: Mapping[str, set[str]] = field(default_factory=dict[str, set[str]])
+
+
+def _with_known(costs: FunctionCosts, known: _Known) -> FunctionCosts:
+    """With the source of each function that only one source has, and whether it was trained."""
+    idle = known.idle.get(costs.variant, set())
     rows = tuple(
-        replace(row, source=next(iter(found)) if len(found) == 1 else "")
+        replace(
+            row,
+            source=next(iter(found)) if len(found) == 1 else "",
+            facts=(*row.facts, f"no training of {costs.variant} ran it")
+            if row.name in idle and not row.file
+            else row.facts,
+        )
         for row in costs.by_symbol
-        for found in [sources.get(row.name, set())]
+        for found in [known.sources.get(row.name, set())]
     )
     return replace(costs, by_symbol=rows)
 
 
-def _sources_of(builds: Sequence[BuildResult]) -> Mapping[str, set[str]]:
-    """Sources by function, from programs as they were linked: relinks have no lines."""
+def _untrained(every: Sequence[FunctionCosts], known: _Known) -> Iterator[Finding]:
+    """Functions that take time in a workload, and that the compiler took to be cold."""
+    for costs in every:
+        idle = known.idle.get(costs.variant, set())
+        whole = costs.total.after_ns if costs.total is not None else 0.0
+        rows = [row for row in costs.by_symbol if row.name in idle and not row.file]
+        rows = [row for row in rows if row.after_ns >= _LEAST_UNTRAINED * whole > 0]
+        if rows:
+            rows.sort(key=lambda row: -row.after_ns)
+            share = sum(row.after_ns for row in rows) / whole
+            names = some([row.name for row in rows])
+            text = f"no training ran {names}: {100 * share:.0f} % of its CPU time on "
+            yield UNTRAINED.found(f"{text}{costs.workload}", costs.variant)
+
+
+def _known_of(builds: Sequence[BuildResult]) -> _Known:
+    """By the programs as they were linked: relinks have no lines."""
     known: defaultdict[str, set[str]] = defaultdict(set)
+    idle: defaultdict[str, set[str]] = defaultdict(set)
     for build in builds:
         if build.files is None or build.seen is None:
             continue
         folder = f"{build.seen.proof.build_path}/"
         paths = [build.files / file.path for file in build.facts.files if file.loaded]
-        places = located(find_meter(), {path: _starts(path) for path in paths})
-        for each in (place for found in places.values() for place in found):
-            source = (each.unit or each.file).removeprefix(folder)
-            if source and each.function:
-                known[source_name(each.function)].add(source)
-    return known
+        starts = {path: _starts(path) for path in paths}
+        untrained = set(map(source_name, build.idle))
+        answers = located(find_meter(), {path: tuple(at) for path, at in starts.items()})
+        for path, places in answers.items():
+            # Where a file is no program there are no places.
+            for symbol, place in zip(starts[path].values(), places, strict=False):
+                function = source_name(place.function or "")
+                source = (place.unit or place.file).removeprefix(folder)
+                if source and function:
+                    known[function].add(source)
+                if source_name(symbol) in untrained:
+                    idle[build.facts.variant].add(function)
+    return _Known(known, idle)
 
 
-def _starts(path: Path) -> tuple[int, ...]:
-    """Offsets at which functions begin."""
+def _starts(path: Path) -> dict[int, str]:
+    """Symbols of functions by the offsets at which they begin."""
     code = read_code_map(path)
-    return () if code is None else tuple(filter(None, map(code.offset_of, code.starts)))
+    if code is None:
+        return {}
+    places = zip(map(code.offset_of, code.starts), code.names, strict=True)
+    return {offset: name for offset, name in places if offset}

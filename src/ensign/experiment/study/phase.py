@@ -215,13 +215,14 @@ def race_phase(phase: PlannedPhase, context: StudyContext) -> PhaseOutcome:
         beside = _race_beside(phase, racing, failed_variants(trials))
         timed = _self_timed(phase, context, rounds, trials)
     sensitive = sensitivity_findings(phase.study, phase.variants, trials)
-    said = (*record.findings, *round_findings(phase.study, rounds), *timed, *sensitive, *shared)
+    builds = phase.programs.report.results
+    functions, untrained = study_functions(phase.study, phase.variants, trials, builds)
+    about = (*timed, *sensitive, *untrained, *shared)
+    said = (*record.findings, *round_findings(phase.study, rounds), *about)
     record = replace(
         raced_by(record, rounds),
         findings=tuple(dict.fromkeys(said)),
-        functions=study_functions(
-            phase.study, phase.variants, trials, phase.programs.report.results
-        ),
+        functions=functions,
     )
     record = close_record(record, phase.before, machine_state())
     write_record(folder, record, name)

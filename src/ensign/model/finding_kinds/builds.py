@@ -141,3 +141,11 @@ OUTPUT_NOT_COMPARED = FindingKind(
     "The output of a workload could not be compared between variants, for the reason given.",
     "Make the output the same from run to run, or give the study a `[check]` of its own.",
 )
+UNTRAINED = FindingKind(
+    "untrained",
+    Severity.WARNING,
+    "Functions that take time in a workload never ran in the training: the compiler took them for "
+    "cold, and made them small instead of fast.",
+    "Add a workload to `[training]` that runs them (not the one that is measured), or give GCC "
+    "`-fprofile-partial-training`; `ensign repair` tries what helps.",
+)
