@@ -408,7 +408,7 @@ def _causes(page: Page, result: Result, *, brief: bool) -> None:
     for section in causes.cause_sections(result):
         if not section.rows:
             continue
-        left_out = causes.SHARE_INTERVAL if brief else -1
+        left_out = causes.SHARE_INTERVAL if brief or page.width < _WIDE else -1
         table = _new_table("" if brief else f"{causes.HEADING}, {section.by}", ruled=not brief)
         _name_column(table, f"{causes.HEADING}, {section.by}" if brief else causes.COLUMNS[0])
         for place, header in enumerate(causes.COLUMNS[1:]):

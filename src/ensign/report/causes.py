@@ -19,7 +19,7 @@ READ = (
     "100 %. Proven: it differs from nothing, all causes being judged together."
 )
 REST = "not explained by these"
-PROVEN, UNPROVEN, NOT_RACED, SAME = "proven", "unproven", "not raced", "same program"
+PROVEN, UNPROVEN, NOT_RACED, SAME = "proven", "unproven", "not raced", "identical"
 _BY = {
     "choices": "choices",
     "sources": "source files",
