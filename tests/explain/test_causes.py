@@ -12,6 +12,7 @@ from ensign.explain.causes import (
     choice_causes,
     command_causes,
     source_causes,
+    with_libraries,
 )
 from ensign.model.variants import Variant
 
@@ -108,6 +109,37 @@ def test_words_and_variables_of_commands_are_parts(a: str, b: str, names: list[s
                 sorted(shlex.split(cause.added) + shlex.split(cause.removed))]  # fmt: skip
         if TUNED not in a and "env" not in both[0]:
             assert both[0] == both[1]
+
+
+FILES = (["/a/libl.so.1", "/a/libonly.so", "/a/p"], ["/b/libl.so.2", "/b/p"])
+
+
+def test_libraries_of_which_each_has_another_file_are_parts() -> None:
+    a, b = with_libraries("env LD_LIBRARY_PATH=/a ./p", "env LD_LIBRARY_PATH=/b ./p", FILES)
+    assert a == "env LD_LIBRARY_PATH=/b LD_PRELOAD=/a/libl.so.1 ./p"
+    (cause,) = command_causes(a, b)
+    assert cause.name == "libl: /a/libl.so.1 → /b/libl.so.2"
+    assert (cause.added, cause.removed) == (b, a)
+    one, two = with_libraries(f"{TUNED} ./p", "./q 'x y'", FILES)
+    assert one == f"{TUNED} LD_PRELOAD=/a/libl.so.1 ./p"
+    assert two == "env LD_PRELOAD=/b/libl.so.2 ./q 'x y'"
+    names = [cause.name for cause in command_causes(one, two)]
+    assert names[2:] == ["libl: /a/libl.so.1 → /b/libl.so.2", "./p → ./q x y"]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "files"),
+    [
+        ("./a", "./b", (["/a/libc.so.6", "/a/libl.so"], ["/b/libc.so.6", "/b/libl.so"])),
+        ("env LD_PRELOAD=/x.so ./a", "./b", FILES),
+        ("env -i ./a", "./b", FILES),
+        ("./a", "./b", (["/a/libx.so"], ["/b/liby.so"])),
+    ],
+)  # fmt: skip
+def test_libraries_that_cannot_be_told_stay(
+    a: str, b: str, files: tuple[list[str], list[str]]
+) -> None:
+    assert with_libraries(a, b, files) == (a, b)
 
 
 def test_one_part_alone_is_the_other_command() -> None:

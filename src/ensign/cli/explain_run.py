@@ -23,7 +23,7 @@ from ensign.experiment.study.proofs import proofs
 from ensign.experiment.study.repair import losers, repair_study, repairs_of
 from ensign.experiment.study.run import stored_result
 from ensign.experiment.study_file import LimitOptions
-from ensign.explain.causes import Cause, command_causes, same_form
+from ensign.explain.causes import Cause, command_causes, same_form, with_libraries
 from ensign.host.files import check_writable, write_atomically
 from ensign.model.results import Result
 from ensign.model.study_explain import Explain, ToggledCause
@@ -147,12 +147,14 @@ def commands(
         options = replace(options, commands=same_form(*options.commands))
     outcome = raced_commands(options, redo=redo)
     result = outcome.result
+    options = _told_libraries(options, result)
     causes = _causes_between(options)
     if outcome.error is None and proof_ns and len(causes) > 1 and is_shown(result):
         if not outputs.to_standard_output:
             tell(outcome, Outputs(), FailOn(()), details=False)
         write(sys.stderr, as_plan.before_proof("choices", len(causes), proof_ns))
-        cells = {text: name for name, text in result.commands}
+        ends = (name for name, _ in result.commands)
+        cells = dict(zip(options.commands, ends, strict=True))
         for place, cause in enumerate(causes, 1):
             cells.setdefault(cause.added, f"{place} added")
             cells.setdefault(cause.removed, f"{place} removed")
@@ -168,6 +170,21 @@ def commands(
         explain = Explain(variant=names[options.commands[1]], causes=parts)
         outcome = replace(outcome, result=with_causes(outcome.result, explain))
     return tell(outcome, outputs, fail_on, details=details)
+
+
+def _told_libraries(options: Options, result: Result) -> Options:
+    """With libraries as causes of their own, where both map other files of them."""
+    if len(options.commands) != _ENDS or options.shell or options.environments is not None:
+        return options
+    known = [result.facts_of(name) for name, _ in result.commands]
+    ran = [() if facts is None else facts.ran for facts in known]
+    hashes = [{file.sha256 for file in files} for files in ran]
+    mapped = [
+        [file.path for file in files if file.sha256 not in other]
+        for files, other in zip(ran, reversed(hashes), strict=True)
+    ]
+    one, two = options.commands
+    return replace(options, commands=with_libraries(one, two, (mapped[0], mapped[1])))
 
 
 def _causes_between(options: Options) -> tuple[Cause[str], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any, Generic, TypeVar
@@ -20,7 +20,9 @@ _TRAINED = ("pgo", "lto")
 OTHERS, OTHER_FLAGS = "all other sources", "all other flags"
 # Choices that stand for many flags of a compiler.
 OF_FLAGS = ("optimization", "target", "floating_point", "pgo")
-_TUNABLES = "GLIBC_TUNABLES"
+_TUNABLES, _PRELOAD, _SEARCHED = "GLIBC_TUNABLES", "LD_PRELOAD", "LD_LIBRARY_PATH"
+# Only a loader of its own can load another one of these.
+_OF_LOADER = re.compile(r"ld-linux|lib(?:c|m|pthread|dl|rt|resolv)\b")
 Point = TypeVar("Point")
 
 
@@ -198,14 +200,37 @@ def same_form(a: str, b: str) -> tuple[str, str]:
     return one, two
 
 
+def with_libraries(a: str, b: str, mapped: tuple[Iterable[str], Iterable[str]]) -> tuple[str, str]:
+    """Both commands, told to load first those libraries that the other one has another file of.
+
+    `mapped` are files that only the one or the other maps. The commands are as they were where the
+    C library is another one, or where they say themselves what to load.
+    """
+    files = [{_stem(path): path for path in own if ".so" in _file_name(path)} for own in mapped]
+    shared = sorted(files[0].keys() & files[1].keys())
+    started = [text if text.split(maxsplit=1)[:1] == ["env"] else f"env {text}" for text in (a, b)]
+    unable = any(_OF_LOADER.match(name) for name in shared) or _PRELOAD in a + b
+    if not shared or unable or not all(map(_by_env, started)):
+        return a, b
+    commands = [_command(text) for text in started]
+    # What else they look for they both find, where the second one does.
+    known = [variables[_SEARCHED] for variables, _ in commands if _SEARCHED in variables]
+    where = {_SEARCHED: known[-1]} if known else {}
+    loaded = [{f"{_PRELOAD}:{name}": own[name] for name in shared} for own in files]
+    one, two = (
+        shlex.join(["env", *_assignments([*{**variables, **where}.items(), *own.items()]), *words])
+        for (variables, words), own in zip(commands, loaded, strict=True)
+    )
+    return one, two
+
+
 def command_causes(a: str, b: str) -> tuple[Cause[str], ...]:
     """The words and variables (before the program, after `env`) in which two commands differ.
 
-    Tunables of the C library count one by one.
+    Tunables of the C library, and libraries that are loaded first, count one by one.
     """
     a, b = same_form(a, b)
-    # Options of `env` itself are words like any other.
-    by_env = all(re.match(r"env\s+[^-\s]", text) for text in (a, b))
+    by_env = _by_env(a) and _by_env(b)
     start = ["env"] if by_env else []
     one, two = (_command(t) if by_env else ({}, shlex.split(t)) for t in (a, b))
     names = dict.fromkeys((*one[0], *two[0]))
@@ -227,6 +252,11 @@ def command_causes(a: str, b: str) -> tuple[Cause[str], ...]:
     )
 
 
+def _by_env(text: str) -> bool:
+    """True if `env` starts it; options of `env` itself are words like any other."""
+    return re.match(r"env\s+[^-\s]", text) is not None
+
+
 def _command(text: str) -> tuple[dict[str, str], list[str]]:
     """Its variables, and its other words."""
     words = shlex.split(text)
@@ -234,20 +264,28 @@ def _command(text: str) -> tuple[dict[str, str], list[str]]:
     rest = words[1:]
     while rest and re.match(r"[A-Za-z_]\w*=", rest[0]):
         name, _, value = rest.pop(0).partition("=")
-        if name != _TUNABLES:
+        if name == _TUNABLES:
+            parted = (tunable.partition("=") for tunable in value.split(":"))
+            variables |= {f"{name}:{key}": own for key, _, own in parted}
+        elif name == _PRELOAD:
+            variables |= {f"{name}:{_stem(path)}": path for path in re.split("[ :]+", value)}
+        else:
             variables[name] = value
-            continue
-        for tunable in value.split(":"):
-            key, _, own = tunable.partition("=")
-            variables[f"{_TUNABLES}:{key}"] = own
     return variables, rest
+
+
+def _stem(path: str) -> str:
+    """Name of a library without its versions: `libz` of `/usr/lib/libz.so.1`."""
+    return _file_name(path).partition(".so")[0]
+
+
+def _file_name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _variable(name: str, before: str | None, after: str | None) -> _Piece:
     told = ["none" if value is None else value or '""' for value in (before, after)]
-    return _Piece(
-        f"{name.removeprefix(f'{_TUNABLES}:')}: {' → '.join(told)}", (before, after), name
-    )
+    return _Piece(f"{name.rpartition(':')[2]}: {' → '.join(told)}", (before, after), name)
 
 
 def _word_pieces(before: Sequence[str], after: Sequence[str]) -> Iterator[_Piece]:
@@ -264,14 +302,21 @@ def _word_pieces(before: Sequence[str], after: Sequence[str]) -> Iterator[_Piece
 
 def _text(pieces: Sequence[_Piece], taken: frozenset[int], start: Sequence[str]) -> str:
     """The first command with these pieces of the second one."""
-    variables: dict[str, list[str]] = {}
+    variables: list[tuple[str, str]] = []
     words: list[str] = []
     for at, piece in enumerate(pieces):
         value = piece.sides[at in taken]
         if not piece.variable:
             words += value or ()
         elif isinstance(value, str):
-            name, _, tunable = piece.variable.partition(":")
-            variables.setdefault(name, []).append(f"{tunable}={value}" if tunable else value)
-    given = [f"{name}={':'.join(values)}" for name, values in variables.items()]
-    return shlex.join([*start, *given, *words])
+            variables.append((piece.variable, value))
+    return shlex.join([*start, *_assignments(variables), *words])
+
+
+def _assignments(variables: Iterable[tuple[str, str]]) -> list[str]:
+    """Words for `env`; parts of one variable make one word."""
+    parts: dict[str, list[str]] = {}
+    for variable, value in variables:
+        name, _, key = variable.partition(":")
+        parts.setdefault(name, []).append(f"{key}={value}" if name == _TUNABLES else value)
+    return [f"{name}={':'.join(values)}" for name, values in parts.items()]
