@@ -218,6 +218,7 @@ def test_outputs_that_differ_are_found() -> None:
     assert output_findings((pilot("a", 1), pilot("b", 1, output=""))) == ()
     (finding,) = output_findings((pilot("a", 1), pilot("b", 1, output="other")))
     assert finding.code == "outputs-differ"
-    assert "b printed other output than a" in finding.text
+    assert "printed other output than a" in finding.text
+    assert finding.subject == "b"
     (finding,) = output_findings((pilot("a", 1), pilot("b", 1, output="other")), again="third")
     assert finding.code == "outputs-not-compared"

@@ -155,9 +155,9 @@ def commands(
         write(sys.stderr, as_plan.before_proof("choices", len(causes), proof_ns))
         ends = (name for name, _ in result.commands)
         cells = dict(zip(options.commands, ends, strict=True))
-        for place, cause in enumerate(causes, 1):
-            cells.setdefault(cause.added, f"{place} added")
-            cells.setdefault(cause.removed, f"{place} removed")
+        for cause in causes:
+            cells.setdefault(cause.added, f"with {cause.name} alone")
+            cells.setdefault(cause.removed, f"without {cause.name}")
         asked = replace(
             options, commands=tuple(cells), names=tuple(cells.values()), budget_ns=proof_ns
         )
@@ -167,8 +167,12 @@ def commands(
             ToggledCause(name=c.name, added=names[c.added], removed=names[c.removed])
             for c in causes
         ]
-        explain = Explain(variant=names[options.commands[1]], causes=parts)
-        outcome = replace(outcome, result=with_causes(outcome.result, explain))
+        both = (outcome.result.baseline, names[options.commands[1]])
+        explain = Explain(variant=both[1], causes=parts)
+        died = {failure.variant for failure in outcome.result.failures}
+        # A toggle that dies proves nothing, and is told; the ends are there.
+        error = outcome.error if died.isdisjoint(cells.values()) or died & {*both} else None
+        outcome = replace(outcome, result=with_causes(outcome.result, explain), error=error)
     return tell(outcome, outputs, fail_on, details=details)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ensign.model.finding_kinds.ran import OUTPUTS_DIFFER
 from ensign.model.results import Causes, CauseShare, Result
 from ensign.model.study_explain import Explain
 from ensign.model.trials import TWIN
@@ -33,13 +34,22 @@ def cause_tables(
 
 
 def with_causes(result: Result, explain: Explain) -> Result:
-    """A result of commands with what a difference comes from; functions of both ends alone."""
-    raced = [each.comparison.variant for each in result.suite if each.comparison.variant != TWIN]
+    """A result of commands with what a difference comes from; functions of both ends alone.
+
+    What lies between two ends that print the same, and prints something else, proves nothing.
+    """
+    unlike = {each.subject for each in result.findings if each.is_a(OUTPUTS_DIFFER)}
+    left_out = set() if explain.variant in unlike else unlike
+    compared = (each.comparison.variant for each in result.suite)
+    raced = [name for name in compared if name != TWIN and name not in left_out]
     variants = (result.baseline, *raced, *([TWIN] if result.twin else []))
     costs = round_costs(result.trials, variants, result.workload_names, result.metric)
     functions = tuple(each for each in result.functions if each.variant == explain.variant)
     causes = cause_tables(explain, {}, costs, result.level)
     return replace(result, causes=causes, functions=functions)
+
+
+_NEITHER = "nothing between both ends tells it: it could not be raced, or does something else"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +95,7 @@ def _tables(
                 proven=different and effects[cause.name].p <= 1 - level,
             )
             if cause.name in effects
-            else CauseShare(cause.name, unknown="neither variant that would tell it was raced")
+            else CauseShare(cause.name, unknown=_NEITHER)
             for cause in explain.causes
         )
         ordered = tuple(sorted(parts, key=lambda part: -abs(part.effect)))

@@ -258,7 +258,7 @@ def differing_outputs(pilots: Sequence[CommandPilot]) -> list[str]:
 
 
 def output_findings(pilots: Sequence[CommandPilot], again: str = "") -> tuple[Finding, ...]:
-    """`outputs-differ`, where one unmeasured run of each printed different bytes.
+    """`outputs-differ` of each whose unmeasured run printed other bytes than the baseline's.
 
     `outputs-not-compared` where another run of the baseline printed not even its own (`again` is
     the hash of that; "" if there was none).
@@ -274,10 +274,10 @@ def output_findings(pilots: Sequence[CommandPilot], again: str = "") -> tuple[Fi
         )
         return (OUTPUTS_NOT_COMPARED.found(text),)
     text = (
-        f"outputs differ: {', '.join(others)} printed other output than {runs[0].name} "
-        "(one unmeasured run each); do they do the same work?"
+        f"outputs differ: printed other output than {runs[0].name} (one unmeasured run each); "
+        "is it the same work?"
     )
-    return (OUTPUTS_DIFFER.found(text),)
+    return tuple(OUTPUTS_DIFFER.found(text, name) for name in others)
 
 
 def race_ended_early(error: Exception | None) -> tuple[Finding, ...]:
