@@ -4,6 +4,7 @@ mod common;
 
 use common::{freezers, sh, signal_to, start, variant, Place, Running};
 use serde_json::{json, Value};
+use std::time::Duration;
 
 /// Two variants that leave their groups, their sessions and their parents, and never end.
 fn restless(place: &Place, freezer: &str, hold: bool) -> Value {
@@ -116,6 +117,22 @@ fn a_reader_that_closes_ends_the_run() {
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(4));
     place.assert_nothing_left(child.id());
+}
+
+#[test]
+fn a_slow_reader_gets_every_record() {
+    let place = Place::new();
+    let variants = [
+        variant("a", sh(&common::busy(400_000))),
+        variant("b", sh(&common::busy(400_000))),
+    ];
+    let asked = json!({"variants": variants, "slice_ns": 200_000});
+    let mut meter = start("race", &place.request("auto", asked));
+    let bytes = meter.read_slowly(Duration::from_secs(3), Duration::from_millis(30));
+    assert!(bytes > 100_000, "{bytes} bytes do not fill a pipe");
+    let records = meter.finish();
+    records.assert_complete();
+    place.assert_nothing_left(records.pid);
 }
 
 #[test]

@@ -92,7 +92,8 @@ def _runs(pid: int) -> bool:
 def test_what_a_killed_meter_still_says_is_heard(tmp_path: Path) -> None:
     program = executable(tmp_path / "meter")
     line = json.dumps({"type": "progress", "text": "x" * 300_000})
-    (tmp_path / "line").write_text(line)
+    # What was not said to its end is nobody's record.
+    (tmp_path / "line").write_text(f"{line}\n{line[:1000]}")
     program.write_text(f"#!/bin/sh\n(sleep 2; cat {tmp_path}/line) &\nkill -9 $$\n")
     said = LocalMeter(program, end_within_s=60).run("exec", {})
     assert next(said) == json.loads(line)

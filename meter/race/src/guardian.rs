@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 const CLEAN_UP_WITHIN_NS: u64 = 5_000_000_000;
 /// How long a caller that does not read its records can delay our exit.
-const READ_WITHIN_NS: u64 = 2_000_000_000;
+const READ_WITHIN_NS: u64 = 10_000_000_000;
 /// Records that the caller did not read yet; the worker waits when there are more.
 const MOST_PENDING_BYTES: usize = 1 << 20;
 /// What a pipe takes without blocking once it is writable.
@@ -152,7 +152,7 @@ impl Guardian {
                 self.heed_signal();
             }
             if happened(2) {
-                self.receive();
+                self.receive(MOST_PENDING_BYTES);
             }
             if happened(3) {
                 self.heed_stdin();
@@ -161,7 +161,6 @@ impl Guardian {
                 self.pass_on();
             }
             if happened(1) {
-                self.receive();
                 if let Some(exit) = crate::processes::usage::reap(self.worker) {
                     return Some(exit);
                 }
@@ -213,11 +212,11 @@ impl Guardian {
         }
     }
 
-    fn receive(&mut self) {
+    fn receive(&mut self, most: usize) {
         let mut bytes = [0u8; 1 << 16];
         while let Ok(length @ 1..) = self.records.read(&mut bytes) {
             self.pending.extend(&bytes[..length]);
-            if self.pending.len() >= MOST_PENDING_BYTES {
+            if self.pending.len() >= most {
                 break;
             }
         }
@@ -252,7 +251,8 @@ impl Guardian {
         if !orderly {
             run.end_strays();
         }
-        self.receive();
+        // What is left in the pipe of the worker is not much.
+        self.receive(usize::MAX);
         self.pending.truncate(self.whole);
         let mut status = status.filter(|_| orderly);
         if !orderly {
@@ -279,8 +279,9 @@ impl Guardian {
         status.unwrap_or(Code::Internal.exit_status())
     }
 
+    /// As long as somebody reads, however slowly.
     fn drain(&mut self) {
-        let until = clock::now_ns() + READ_WITHIN_NS;
+        let mut until = clock::now_ns() + READ_WITHIN_NS;
         while self.whole > 0 && self.watch_stdout {
             let before = self.whole;
             let mut fds = [interest(STDOUT, libc::POLLOUT)];
@@ -288,7 +289,9 @@ impl Guardian {
             if poll(&mut fds, Some(left)).unwrap_or(false) {
                 self.pass_on();
             }
-            if left == 0 && self.whole == before {
+            if self.whole < before {
+                until = clock::now_ns() + READ_WITHIN_NS;
+            } else if left == 0 {
                 return;
             }
         }

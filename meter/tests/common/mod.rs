@@ -234,6 +234,21 @@ impl Running {
         pid
     }
 
+    /// Reads nothing for a while, then a page at a time with naps; gives how many bytes.
+    pub fn read_slowly(&mut self, begin: Duration, nap: Duration) -> usize {
+        std::thread::sleep(begin);
+        let mut text = Vec::new();
+        let mut page = [0u8; 4096];
+        while let Ok(length @ 1..) = self.out.get_mut().read(&mut page) {
+            text.extend(&page[..length]);
+            std::thread::sleep(nap);
+        }
+        let lines = text.split_inclusive(|&byte| byte == b'\n');
+        self.seen
+            .extend(lines.map(|line| serde_json::from_slice(line).expect("a whole record")));
+        text.len()
+    }
+
     pub fn signal(&self, signal: i32) {
         signal_to(self.pid() as i32, signal);
     }

@@ -212,7 +212,7 @@ class LocalMeter:
             raise ended_early(status)
 
     def _lines(self, process: subprocess.Popen[bytes]) -> Iterator[bytes]:
-        """Lines of the meter, until it and all that it started have ended.
+        """Whole lines of the meter, until it and all that it started have ended.
 
         What outlives it for long is ended: a sandbox whose maker was killed while it made it waits
         for ever.
@@ -238,8 +238,6 @@ class LocalMeter:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 break
-        if pending:
-            yield bytes(pending)
 
     def _ask(self, process: subprocess.Popen[bytes], text: bytes) -> None:
         """With what is left of the request: who interrupts meanwhile closes the pipe."""
