@@ -13,6 +13,7 @@ from ensign.experiment.study.causes import (
     flag_question,
     guilty_sources,
     questions,
+    source_question,
     study_text,
 )
 from ensign.experiment.study.repair import losers, repair_study, repairs_of
@@ -162,6 +163,24 @@ def test_many_flags_are_asked_in_groups_and_then_those_of_proven_groups() -> Non
     assert second.causes[-1].added.flags == "-f3 -f4 -f5 -f6 -f7 -f8 -f12"
     unproven = toggled("flag groups", *names, proven=False)
     assert flag_question(A, B, FLAGS, [unproven]) is None
+
+
+def test_sources_that_no_function_names_are_asked_in_groups() -> None:
+    sources = [f"src/{place}.c" for place in range(13)]
+    first = source_question(A, B, sources, ())
+    assert first is not None
+    names = [cause.name for cause in first.causes]
+    assert (first.by, names[0], names[-1]) == (
+        "source groups", "src/0.c src/1.c src/2.c", "src/12.c",
+    )  # fmt: skip
+    proven = toggled("source groups", names[1])
+    second = source_question(A, B, sources, [proven])
+    assert second is not None
+    assert [cause.name for cause in second.causes] == [*names[1].split(), "all other sources"]
+    assert source_question(A, B, sources, [toggled("source groups", *names, proven=False)]) is None
+    few = source_question(A, B, sources[:2], ())
+    assert few is not None
+    assert (few.by, [cause.name for cause in few.causes]) == ("sources", sources[:2])
 
 
 def test_causes_of_variants_that_are_not_there_are_a_mistake() -> None:

@@ -57,7 +57,7 @@ def test_a_flag_and_its_negation_are_one_part() -> None:
 
 def test_sources_are_mixed_from_both_ends() -> None:
     one, two = Variant("a", "gcc-12", "-O2"), Variant("b", "clang-19", "-O3")
-    causes = source_causes(one, two, ["src/a.c"])
+    causes = source_causes(one, two, [["src/a.c"]])
     assert [cause.name for cause in causes] == ["src/a.c", OTHERS]
     assert causes[0].added.units == "src/a.c: compiler=clang-19 optimization=-O3"
     assert causes[0].removed.units == "src/a.c: compiler=gcc-12 optimization=-O2"
@@ -68,11 +68,11 @@ def test_sources_are_mixed_from_both_ends() -> None:
 def test_a_profile_is_only_taken_away_from_sources() -> None:
     plain, trained = Variant("a", "gcc-12", "-O2"), Variant("b", "gcc-12", "-O2", pgo="on")
     for ends in ((plain, trained), (trained, plain)):
-        for part in source_causes(*ends, ["a.c"]):
+        for part in source_causes(*ends, [["a.c"]]):
             for cell in (part.added, part.removed):
                 assert cell.pgo == "on"
                 assert cell.units.endswith(": pgo=off")
-    first = source_causes(plain, trained, ["a.c"])[0]
+    first = source_causes(plain, trained, [["a.c"]])[0]
     assert (first.added.units, first.removed.units) == ("all but a.c: pgo=off", "a.c: pgo=off")
 
 

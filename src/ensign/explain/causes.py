@@ -125,20 +125,23 @@ def can_mix_sources(a: Variant, b: Variant) -> bool:
     )
 
 
-def source_causes(a: Variant, b: Variant, sources: Sequence[str]) -> tuple[Cause[Variant], ...]:
-    """Each source by itself, and all others together, compiled as in the other variant.
+def source_causes(
+    a: Variant, b: Variant, groups: Sequence[Sequence[str]], *, are_all: bool = False
+) -> tuple[Cause[Variant], ...]:
+    """Each group of sources, and all others if there are any, compiled as in the other variant.
 
     What differs at the link, or in the whole program, is in none of them.
     """
-    groups = [((source,), False) for source in sources]
-    every = (*groups, (tuple(sources), True))
+    named = [(" ".join(group), group, False) for group in groups]
+    others = (OTHERS, [source for group in groups for source in group], True)
+    every = named if are_all else [*named, others]
     return tuple(
         Cause(
-            OTHERS if inverted else globs[0],
+            name,
             _mixed(a, b, globs, inverted=inverted),
             _mixed(b, a, globs, inverted=inverted),
         )
-        for globs, inverted in every
+        for name, globs, inverted in every
     )
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ensign.model.validation import Section
 
-By = Literal["choices", "sources", "flag groups", "flags"]
+By = Literal["choices", "source groups", "sources", "flag groups", "flags"]
 
 
 class ToggledCause(Section):

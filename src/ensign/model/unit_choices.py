@@ -75,6 +75,11 @@ def read_unit_choices(text: str) -> UnitChoices:
     return UnitChoices(tuple(globs), inverted, tuple(choices))
 
 
+def can_be_named(source: str) -> bool:
+    """True if a path is one below the source's folder, and a glob of itself alone."""
+    return bool(source) and source[0] != "/" and not any(letter in source for letter in "*?[: ")
+
+
 def _choice(word: str) -> tuple[str, str]:
     match = _CHOICE.fullmatch(word)
     if match is None or match[1] not in OF_SOURCES:

@@ -134,10 +134,18 @@ def _total(work: Sequence[Work]) -> tuple[str, str]:
     return time, disk
 
 
+_CAUSES = {
+    "choices": "choice",
+    "source groups": "group of source files",
+    "sources": "source file",
+    "flag groups": "group of flags",
+    "flags": "flag",
+}
+
+
 def before_proof(by: str, causes: int, budget_ns: int) -> str:
     """What is raced to prove causes."""
-    kinds = {"choices": "choice", "sources": "source file", "flag groups": "group of flags"}
-    kind = kinds.get(by, "flag")
+    kind = _CAUSES[by]
     return (
         f"What comes from each {kind}? {causes} causes are added to one end and taken from the "
         f"other, and race for {format_duration(budget_ns)}; Ctrl-C keeps what is known.\n"

@@ -22,6 +22,7 @@ REST = "not explained by these"
 PROVEN, UNPROVEN, NOT_RACED, SAME = "proven", "unproven", "not raced", "identical"
 _BY = {
     "choices": "choices",
+    "source groups": "groups of source files",
     "sources": "source files",
     "flag groups": "groups of flags",
     "flags": "single flags",
@@ -48,9 +49,10 @@ class CauseSection:
 
 
 def cause_sections(result: Result) -> tuple[CauseSection, ...]:
-    """One for each workload and way to split the difference; single flags say what groups do."""
-    single = any(each.by == "flags" for each in result.causes)
-    told = [each for each in result.causes if not (single and each.by == "flag groups")]
+    """One for each workload and way to split the difference, unless a finer one says more."""
+    finer = {"source groups": "sources", "flag groups": "flags"}
+    ways = {each.by for each in result.causes}
+    told = [each for each in result.causes if finer.get(each.by) not in ways]
     return tuple(_section(each, result) for each in told)
 
 

@@ -24,11 +24,12 @@ from ensign.model.results import Causes, FunctionCost, Result
 from ensign.model.study_axes import Axes, Choice, Layouts
 from ensign.model.study_explain import By, Explain, ToggledCause
 from ensign.model.study_race import Race
+from ensign.model.unit_choices import can_be_named
 from ensign.model.variants import AXES, DEFAULTS, Variant
 from ensign.toolchains.single_flags import SingleFlag
 from ensign.variants.expand import expand, plain_name, same_choices
 
-_MOST_FLAGS, _FLAG_GROUPS = 8, 6
+_MOST_SINGLE, _GROUPS = 8, 6
 _MOST_SOURCES, _RELINKS = 3, 24
 _LEAST_SHARE = 0.05  # of the difference, for a source to be tried by itself
 
@@ -158,7 +159,7 @@ def questions(a: Variant, b: Variant, first: Result) -> tuple[Question, ...]:
     found = [Question(a, b, "choices", choices)] if len(choices) > 1 else []
     sources = guilty_sources(first, b.name) if can_mix_sources(a, b) else []
     if sources:
-        found.append(Question(a, b, "sources", source_causes(a, b, sources)))
+        found.append(Question(a, b, "sources", source_causes(a, b, [[each] for each in sources])))
     return tuple(found)
 
 
@@ -182,38 +183,57 @@ def end_of_flags(a: Variant, b: Variant, causes: Sequence[Causes]) -> Variant | 
     return replace(end, name=plain_name(end))
 
 
-def flag_questions(flags: Sequence[SingleFlag]) -> int:
-    """The most questions that there may be on so many flags."""
-    return 0 if not flags else 1 if len(flags) <= _MOST_FLAGS else 2
+def rounds_of(names: Sequence[object]) -> int:
+    """The most questions that there may be on so many flags, or sources."""
+    return 0 if not names else 1 if len(names) <= _MOST_SINGLE else 2
 
 
 def flag_question(
     a: Variant, end: Variant, flags: Sequence[SingleFlag], causes: Sequence[Causes]
 ) -> Question | None:
     """What to ask next of single flags: many in groups, then those of groups that are causes."""
-    asked = {table.by for table in causes}
-    if not flags or "flags" in asked:
-        return None
-    if len(flags) > _MOST_FLAGS and "flag groups" not in asked:
-        size = math.ceil(len(flags) / _FLAG_GROUPS)
-        groups = [flags[at : at + size] for at in range(0, len(flags), size)]
-        named = {" ".join(flag.word for flag in group): group for group in groups}
-        return Question(a, end, "flag groups", flag_causes(a, end, named))
-    chosen = flags if "flag groups" not in asked else _in_proven_groups(flags, causes)
-    others = [flag for flag in flags if flag not in chosen]
-    named = {flag.word: (flag,) for flag in chosen} | ({OTHER_FLAGS: others} if others else {})
-    return Question(a, end, "flags", flag_causes(a, end, named)) if chosen else None
-
-
-def _in_proven_groups(
-    flags: Sequence[SingleFlag], causes: Sequence[Causes]
-) -> Sequence[SingleFlag]:
-    """Flags of groups that are causes, those first whose group does most."""
-    rows = [part for table in causes if table.by == "flag groups" for part in table.parts]
-    proven = sorted((row for row in rows if row.proven), key=lambda row: -abs(row.effect))
     by_word = {flag.word: flag for flag in flags}
-    words = dict.fromkeys(word for row in proven for word in row.name.split())
-    return [by_word[word] for word in words][:_MOST_FLAGS]
+    found = _next_split([*by_word], causes, ("flag groups", "flags"))
+    if found is None:
+        return None
+    by, groups = found
+    chosen = {word for group in groups for word in group}
+    named = {" ".join(group): [by_word[word] for word in group] for group in groups}
+    others = [flag for flag in flags if flag.word not in chosen]
+    named |= {OTHER_FLAGS: others} if others else {}
+    return Question(a, end, by, flag_causes(a, end, named))
+
+
+def source_question(
+    a: Variant, b: Variant, sources: Sequence[str], causes: Sequence[Causes]
+) -> Question | None:
+    """The same of sources, where no function names one."""
+    found = _next_split(sources, causes, ("source groups", "sources"))
+    if found is None:
+        return None
+    by, groups = found
+    are_all = sum(map(len, groups)) == len(sources)
+    return Question(a, b, by, source_causes(a, b, groups, are_all=are_all))
+
+
+def _next_split(
+    names: Sequence[str], causes: Sequence[Causes], ways: tuple[By, By]
+) -> tuple[By, list[list[str]]] | None:
+    """Groups of names, or each by itself: where they are few, or in groups that are causes."""
+    in_groups, single = ways
+    asked = {table.by for table in causes}
+    if not names or single in asked:
+        return None
+    if len(names) > _MOST_SINGLE and in_groups not in asked:
+        size = math.ceil(len(names) / _GROUPS)
+        return in_groups, [[*names[at : at + size]] for at in range(0, len(names), size)]
+    chosen = names
+    if in_groups in asked:
+        rows = [part for table in causes if table.by == in_groups for part in table.parts]
+        proven = sorted((row for row in rows if row.proven), key=lambda row: -abs(row.effect))
+        inside = dict.fromkeys(word for row in proven for word in row.name.split())
+        chosen = [name for name in inside if name in names][:_MOST_SINGLE]
+    return (single, [[name] for name in chosen]) if chosen else None
 
 
 def is_shown(result: Result) -> bool:
@@ -244,6 +264,4 @@ def guilty_sources(result: Result, variant: str, *, worse: bool = False) -> list
 
 def _weighs(row: FunctionCost) -> bool:
     """True for a function that differs, of a source of the build that a glob can name."""
-    name = row.source
-    is_own = bool(name) and not name.startswith("/")
-    return is_own and row.excludes_zero and not any(letter in name for letter in "*?[: ")
+    return row.excludes_zero and can_be_named(row.source)

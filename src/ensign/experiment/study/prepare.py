@@ -37,7 +37,10 @@ from ensign.model.study_build import Build
 from ensign.model.study_problems import Problem, Where
 from ensign.model.study_source import PathSource
 from ensign.model.study_workload import Workload
+from ensign.model.unit_choices import can_be_named
 from ensign.model.variants import Variant
+from ensign.proof.evidence import source_of, units_of_build
+from ensign.proof.facts import UnitKind
 from ensign.store.bundle import is_bundle
 from ensign.toolchains.find import MissingCompiler
 from ensign.toolchains.single_flags import SingleFlag
@@ -188,6 +191,20 @@ def single_flags_between(
     request = BuildRequest(file.study, file.path, (a, b), a.name)
     with open_cache(ports) as cache:
         return flags_between(request, build_ports(file, cache, ports))
+
+
+def sources_of(file: StudyFile, ports: Ports) -> list[str]:
+    """Compile units of the programs, by the path below the source that a glob can name."""
+    with open_cache(ports) as cache:
+        report = build_programs(file, cache, ports).report
+    seen = [each.seen for each in report.results if each.seen is not None]
+    names = {
+        one.relative(source_of(one, unit))
+        for one in seen
+        for unit in units_of_build(one)
+        if unit.kind in (UnitKind.EARLY, UnitKind.WHOLE, UnitKind.CLANG)
+    }
+    return sorted(name for name in names if can_be_named(name))
 
 
 def build_programs(

@@ -9,12 +9,14 @@ from ensign.experiment.study.causes import (
     Question,
     end_of_flags,
     flag_question,
-    flag_questions,
     is_shown,
     questions,
+    rounds_of,
+    source_question,
 )
-from ensign.experiment.study.prepare import single_flags_between
+from ensign.experiment.study.prepare import single_flags_between, sources_of
 from ensign.experiment.study_file import StudyFile
+from ensign.explain.causes import can_mix_sources
 from ensign.model.results import Result
 from ensign.model.variants import Variant
 from ensign.toolchains.single_flags import SingleFlag
@@ -32,10 +34,14 @@ def proofs(
     if not proof_ns or not is_shown(results[-1]):
         return
     first = questions(a, b, results[-1])
+    guilty = any(question.by == "sources" for question in first)
+    sources = [] if guilty or not can_mix_sources(a, b) else sources_of(pair, ports)
     _, flags = _flags(file, a, b, results[-1], ports)
-    budget_ns = proof_ns // max(1, len(first) + flag_questions(flags))
+    budget_ns = proof_ns // max(1, len(first) + rounds_of(sources) + rounds_of(flags))
     for question in first:
         yield question, budget_ns
+    while asked := source_question(a, b, sources, results[-1].causes):
+        yield asked, budget_ns
     end, flags = _flags(file, a, b, results[-1], ports)
     while end is not None and (asked := flag_question(a, end, flags, results[-1].causes)):
         yield asked, budget_ns

@@ -45,7 +45,7 @@ def repairs_of(baseline: Variant, variant: Variant, first: Result, *, gcc: bool)
     mixes = can_mix_sources(baseline, variant)
     sources = guilty_sources(first, variant.name, worse=True) if mixes else []
     if sources:
-        *single, others = source_causes(baseline, variant, sources)
+        *single, others = source_causes(baseline, variant, [[source] for source in sources])
         found += [cause.removed for cause in single]
         found += [others.added] if len(single) > 1 else []
     if variant.alignment == "default" and variant.compiler == baseline.compiler:
