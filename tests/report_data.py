@@ -499,7 +499,7 @@ def caused() -> Result:
         share("", -0.04, 0.34),
         different=True,
     )
-    nothing = replace(choices, by="sources", total=share("", 0.001, 1.0), different=False)
+    nothing = replace(choices, workload="w", total=share("", 0.001, 1.0), different=False)
     unproven = replace(choices, by="sources", parts=(share("src/a.c", -0.004, 0.03),))
     groups = replace(choices, by="flag groups", parts=(share("-fa -fb", -0.1, 0.8),))
     same = CauseShare("-fpeel-loops", low=0.0, high=0.0)

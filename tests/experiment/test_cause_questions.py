@@ -13,6 +13,7 @@ from ensign.experiment.study.causes import (
     flag_question,
     guilty_sources,
     questions,
+    rounds_of,
     source_question,
     study_text,
 )
@@ -181,6 +182,31 @@ def test_sources_that_no_function_names_are_asked_in_groups() -> None:
     few = source_question(A, B, sources[:2], ())
     assert few is not None
     assert (few.by, [cause.name for cause in few.causes]) == ("sources", sources[:2])
+
+
+def test_a_thousand_sources_are_asked_in_four_rounds_and_one_of_them_is_found() -> None:
+    sources = [f"src/{place}.c" for place in range(1000)]
+    causes: list[Causes] = []
+    asked = []
+    while found := source_question(A, B, sources, causes):
+        guilty = next(c.name for c in found.causes if "src/777.c" in c.name.split())
+        causes.append(toggled(found.by, guilty))
+        asked.append((found.by, len(found.causes)))
+    assert asked == [("source groups", 6), *[("source groups", 7)] * 2, ("sources", 4)]
+    assert rounds_of(sources) == len(asked)
+    assert causes[-1].parts[0].name == "src/777.c"
+
+
+def test_many_proven_groups_end_with_what_does_most() -> None:
+    sources = [f"src/{place}.c" for place in range(49)]
+    causes: list[Causes] = []
+    while found := source_question(A, B, sources, causes):
+        causes.append(
+            toggled(found.by, *(c.name for c in found.causes if "all other" not in c.name))
+        )
+    assert [table.by for table in causes] == ["source groups", "source groups", "sources"]
+    third, most = (causes[1].parts[place].name.split() for place in (-2, -1))
+    assert [part.name for part in causes[-1].parts] == [*most, *third][:8]
 
 
 def test_causes_of_variants_that_are_not_there_are_a_mistake() -> None:

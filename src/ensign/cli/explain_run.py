@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -73,15 +74,21 @@ def variants(
     pair = file.with_pair(*asked.pair, asked.look)
     told = partial(_with_redo, shlex.join(asked.redo))
     outcome, raced = raced_study(pair, ports, told=told), pair
-    results = [outcome.result]
+    results, rounds = [outcome.result], Counter[str]()
     for question, budget_ns in proofs(file, pair, results, asked.proof_ns, ports):
         if not outputs.to_standard_output:
             tell_study(outcome, raced, Outputs(), FailOn(()), details=False)
         write(sys.stderr, as_plan.before_proof(question.by, len(question.causes), budget_ns))
         derived = question.asked_of(file, duration_option(budget_ns))
         if asked.study_file is not None:
-            name = f"{asked.study_file.stem}-{question.by.replace(' ', '-')}"
-            write_atomically(asked.study_file.with_stem(name), study_text(derived).encode())
+            times = rounds[question.by] = rounds[question.by] + 1
+            parts = (
+                asked.study_file.stem,
+                *question.by.split(),
+                *([str(times)] if times > 1 else []),
+            )
+            named = asked.study_file.with_stem("-".join(parts))
+            write_atomically(named, study_text(derived).encode())
         outcome, raced = raced_study(derived, ports, told=told), derived
         causes = (*results[-1].causes, *outcome.result.causes)
         outcome = replace(outcome, result=replace(outcome.result, causes=causes))

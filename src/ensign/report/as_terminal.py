@@ -73,8 +73,7 @@ def _brief(page: Page, result: Result) -> None:
     shown = confirmed(result) or result
     view = view_of(shown)
     if result.causes:
-        _causes(page, result, brief=True)
-        _functions(page, shown, brief=True)
+        _causes(page, result, brief=True)  # functions were told before anything was proven
     elif view.suite and not result.withheld:
         _suite(page, shown, view, view.compared[:_MOST_ROWS], ruled=False)
         more = len(view.compared) - _MOST_ROWS
@@ -405,9 +404,9 @@ def _causes(page: Page, result: Result, *, brief: bool) -> None:
         return
     from ensign.report import causes  # noqa: PLC0415  # few ask
 
-    for section in causes.cause_sections(result):
-        if not section.rows:
-            continue
+    sections = [each for each in causes.cause_sections(result) if each.rows]
+    shown = causes.shown_briefly(sections) if brief else sections
+    for section in shown:
         left_out = causes.SHARE_INTERVAL if brief or page.width < _WIDE else -1
         table = _new_table("" if brief else f"{causes.HEADING}, {section.by}", ruled=not brief)
         _name_column(table, f"{causes.HEADING}, {section.by}" if brief else causes.COLUMNS[0])
@@ -418,6 +417,9 @@ def _causes(page: Page, result: Result, *, brief: bool) -> None:
             cells = [cell for place, cell in enumerate(row.cells) if place != left_out]
             table.add_row(_text(row.name), *(_text(cell, row.row.direction) for cell in cells))
         page.table(table)
+    if len(shown) < len(sections):
+        page.line(f"{pluralize(len(sections) - len(shown), 'more table')}: --details", "dim")
+        page.blank()
 
 
 def _both_fit(page: Page, view: ResultView, names: list[str]) -> bool:

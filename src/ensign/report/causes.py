@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ensign.model.comparisons import Direction
@@ -44,25 +45,48 @@ class CauseSection:
     """What there is to say of one way to split the difference on a workload."""
 
     text: str
-    by: str
+    way: str
+    workload: str
     rows: tuple[CauseRow, ...]
+
+    @property
+    def by(self) -> str:
+        """What its table is called, after its heading."""
+        return f"by {self.way}" + (f", {self.workload}" if self.workload else "")
 
 
 def cause_sections(result: Result) -> tuple[CauseSection, ...]:
-    """One for each workload and way to split the difference, unless a finer one says more."""
+    """One for each way to split the difference and workload, unless a finer one says more.
+
+    All workloads together come first, then those that differ most.
+    """
     finer = {"source groups": "sources", "flag groups": "flags"}
-    ways = {each.by for each in result.causes}
-    told = [each for each in result.causes if finer.get(each.by) not in ways]
+    last = {(each.by, each.workload): each for each in result.causes}  # groups are split again
+    ways = list(dict.fromkeys(by for by, _ in last))
+    told = sorted(
+        (each for each in last.values() if finer.get(each.by) not in ways),
+        key=lambda each: (ways.index(each.by), bool(each.workload), -abs(each.total.effect)),
+    )
     return tuple(_section(each, result) for each in told)
+
+
+def shown_briefly(sections: Sequence[CauseSection]) -> list[CauseSection]:
+    """Of each way to split a difference the first table."""
+    first: dict[str, CauseSection] = {}
+    for section in sections:
+        if section.rows:
+            first.setdefault(section.way, section)
+    return list(first.values())
 
 
 def _section(causes: Causes, result: Result) -> CauseSection:
     text = _sentence(causes, result)
-    by = f"by {_BY[causes.by]}"
+    workload = clean(causes.workload) if len(result.workload_names) > 1 else ""
     if not causes.different:
-        return CauseSection(text, by, ())
+        return CauseSection(text, _BY[causes.by], workload, ())
     rest = CauseRow(REST, (*_figures(causes.rest), ""), _chart_row(causes.rest, REST))
-    return CauseSection(text, by, (*map(_row, causes.parts), rest))
+    rows = (*map(_row, causes.parts), rest)
+    return CauseSection(text, _BY[causes.by], workload, rows)
 
 
 def _sentence(causes: Causes, result: Result) -> str:

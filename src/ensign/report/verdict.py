@@ -61,9 +61,18 @@ def _of_causes(result: Result) -> Verdict:
     """Why two differ: of all builds between them nothing else was asked."""
     from ensign.report.causes import cause_sections  # noqa: PLC0415  # few ask
 
-    headline, *more = (section.text for section in cause_sections(result))
+    first, *others = cause_sections(result)
+    told = [each for each in others if each.rows or not each.workload]
+    alike = tuple(dict.fromkeys(each.workload for each in others if each not in told))
+    more = [each.text for each in told[:_MOST_NAMED]]
+    if len(told) > _MOST_NAMED:
+        more.append(f"{pluralize(len(told) - _MOST_NAMED, 'more table')}.")
+    if alike:
+        left = len(alike) - _MOST_NAMED
+        rest = (pluralize(left, "more workload"),) if left > 0 else ()
+        more.append(f"No difference is shown on {listed((*alike[:_MOST_NAMED], *rest))}.")
     caveats = _study_caveats(result, ()) if result.builds else _errors(result.findings)
-    return Verdict(headline, tuple(more), tuple(caveats))
+    return Verdict(first.text, tuple(more), tuple(caveats))
 
 
 def _of_suite(result: Result) -> Verdict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -184,8 +185,12 @@ def end_of_flags(a: Variant, b: Variant, causes: Sequence[Causes]) -> Variant | 
 
 
 def rounds_of(names: Sequence[object]) -> int:
-    """The most questions that there may be on so many flags, or sources."""
-    return 0 if not names else 1 if len(names) <= _MOST_SINGLE else 2
+    """The most questions that there are on so many flags, or sources."""
+    rounds, left = 0, len(names)
+    while left:
+        rounds += 1
+        left = math.ceil(left / _GROUPS) if left > _MOST_SINGLE else 0
+    return rounds
 
 
 def flag_question(
@@ -219,21 +224,31 @@ def source_question(
 def _next_split(
     names: Sequence[str], causes: Sequence[Causes], ways: tuple[By, By]
 ) -> tuple[By, list[list[str]]] | None:
-    """Groups of names, or each by itself: where they are few, or in groups that are causes."""
+    """Each name by itself where they are few, groups where not; of groups the proven ones again.
+
+    Where several groups are causes the last round may have too many names: those that do most.
+    """
     in_groups, single = ways
-    asked = {table.by for table in causes}
-    if not names or single in asked:
+    if any(table.by == single for table in causes):
         return None
-    if len(names) > _MOST_SINGLE and in_groups not in asked:
-        size = math.ceil(len(names) / _GROUPS)
-        return in_groups, [[*names[at : at + size]] for at in range(0, len(names), size)]
-    chosen = names
-    if in_groups in asked:
-        rows = [part for table in causes if table.by == in_groups for part in table.parts]
-        proven = sorted((row for row in rows if row.proven), key=lambda row: -abs(row.effect))
-        inside = dict.fromkeys(word for row in proven for word in row.name.split())
-        chosen = [name for name in inside if name in names][:_MOST_SINGLE]
-    return (single, [[name] for name in chosen]) if chosen else None
+    told = [table for table in causes if table.by == in_groups]
+    chosen = _in_proven_groups(names, told) if told else list(names)
+    if not chosen:
+        return None
+    left = rounds_of(names) - max(Counter(table.workload for table in told).values(), default=0)
+    if left <= 1 or len(chosen) <= _MOST_SINGLE:
+        return single, [[name] for name in chosen[:_MOST_SINGLE]]
+    size = math.ceil(len(chosen) / _GROUPS)
+    return in_groups, [chosen[at : at + size] for at in range(0, len(chosen), size)]
+
+
+def _in_proven_groups(names: Sequence[str], told: Sequence[Causes]) -> list[str]:
+    """Names of groups that the last round proved on any workload, those first that do most."""
+    last = {table.workload: table for table in told}
+    rows = [part for table in last.values() for part in table.parts if part.proven]
+    rows.sort(key=lambda row: -abs(row.effect))
+    known = set(names)
+    return list(dict.fromkeys(word for row in rows for word in row.name.split() if word in known))
 
 
 def is_shown(result: Result) -> bool:
