@@ -500,7 +500,10 @@ def caused() -> Result:
         different=True,
     )
     nothing = replace(choices, workload="w", total=share("", 0.001, 1.0), different=False)
-    unproven = replace(choices, by="sources", parts=(share("src/a.c", -0.004, 0.03),))
+    either = replace(
+        share("src/a.c", -0.004, 0.03, proven=True), alone=-0.009, last=0.001, depends=True
+    )
+    unproven = replace(choices, by="sources", parts=(either,))
     groups = replace(choices, by="flag groups", parts=(share("-fa -fb", -0.1, 0.8),))
     same = CauseShare("-fpeel-loops", low=0.0, high=0.0)
     flags = replace(choices, by="flags", parts=(share("-fa", -0.1, 0.8, proven=True), same))

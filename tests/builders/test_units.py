@@ -65,6 +65,23 @@ def test_sources_that_are_not_there_or_do_not_get_their_flags_fail_the_variant(
 
 
 @pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("units", ["main.c: flags=", "all but main.c: flags="])
+def test_sources_of_one_call_keep_no_flag_that_was_to_be_taken_from_some(
+    units: str, tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    plain = replace(GCC_O2, flags="-ffast-math")
+    mixed = replace(plain, name="mixed", units=units)
+    at_once = {**PLAIN, "commands": [["sh", "-c", "{cc} {cflags} -o program *.c"]]}
+    report = build_variants(
+        request(tmp_path, plain, mixed, **at_once), recording_ports, lambda _event: None
+    )
+    failed = report.result("mixed").facts
+    assert failed.status is BuildStatus.NOT_AS_ASKED
+    assert "compiled with -ffast-math, meant for others" in failed.log_tail
+    assert "sources of one call cannot have flags of their own" in failed.log_tail
+
+
+@pytest.mark.usefixtures("project")
 @pytest.mark.parametrize(
     ("units", "says"),
     [("main.c: pgo=on", "only the whole build is trained"), ("main.c: lto=full", "only the link")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +50,7 @@ command = ["{artifact}"]
 FILE = parse_study(TEXT, Path("mine.toml"))
 A, B = FILE.variants[0], FILE.variants[-1]
 SOURCES = {"src/hot.c": -0.08, "src/b.c": 0.03, "/usr/include/x.h": 0.02, "c.c": 0.001}
+OWN = ["src/hot.c", "src/b.c", "c.c"]
 
 
 def looked_at(name: str) -> Result:
@@ -63,18 +65,18 @@ def looked_at(name: str) -> Result:
 
 
 def asked() -> dict[str, StudyFile]:
-    found = questions(A, B, looked_at(B.name))
+    found = questions(A, B, looked_at(B.name), OWN)
     return {question.by: question.asked_of(FILE, "50s") for question in found}
 
 
 def test_nothing_is_asked_where_no_difference_is_shown() -> None:
-    assert [question.by for question in questions(A, B, looked_at(B.name))] == [
+    assert [question.by for question in questions(A, B, looked_at(B.name), OWN)] == [
         "choices",
         "sources",
     ]
     same = looked_at(B.name)
     same = replace(same, suite=same.suite[-1:], workloads=())  # the twin alone
-    assert questions(A, B, same) == ()
+    assert questions(A, B, same, OWN) == ()
 
 
 def test_choices_are_added_to_one_end_and_taken_from_the_other() -> None:
@@ -101,6 +103,16 @@ def test_sources_are_those_whose_functions_differ() -> None:
     assert [cause.name for cause in study.explain.causes] == [
         "src/hot.c", "src/b.c", "all other sources",
     ]  # fmt: skip
+
+
+def test_sources_that_cannot_be_told_apart_are_not_asked() -> None:
+    def causes_of(own: Sequence[str]) -> list[list[str]]:
+        found = questions(A, B, looked_at(B.name), own)
+        return [[cause.name for cause in each.causes] for each in found if each.by == "sources"]
+
+    assert causes_of(["src/hot.c"]) == []
+    assert causes_of(["src/b.c", "c.c"]) == [["src/b.c", "all other sources"]]
+    assert causes_of(["src/b.c", "src/hot.c"]) == [["src/hot.c", "src/b.c"]]
 
 
 @pytest.mark.parametrize("by", ["choices", "sources"])

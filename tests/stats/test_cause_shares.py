@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ensign.stats.cause_shares import Shares, cause_shares, part_effect
+from ensign.stats.cause_shares import Shares, cause_shares, depends, part_effect
 
 LEVEL = 0.95
 
@@ -47,6 +47,31 @@ def test_pairs_of_parts_are_shared_half_and_half() -> None:
     assert [part.mean for part in told.parts] == pytest.approx([0.14, 0.06])
     assert told.rest.mean == pytest.approx(0.0)
     assert [part.share for part in told.parts] == pytest.approx([0.7, 0.3])
+
+
+def depending(found: dict[frozenset[int], np.ndarray], parts: int) -> tuple[bool, ...]:
+    every = frozenset(range(parts))
+    base = found[frozenset()]
+    pairs = [(found[frozenset((n,))] - base, found[every - {n}] - base) for n in range(parts)]
+    return depends((np.zeros_like(base), found[every] - base), pairs, LEVEL)
+
+
+def test_what_depends_on_others_is_shown_and_what_does_not_is_not() -> None:
+    rng = np.random.default_rng(31)
+    one, two = frozenset((0,)), frozenset((1,))
+    apart = {one: 0.06, two: 0.03}
+    false = sum(any(depending(cells(rng, apart, 4, 12), 4)) for _ in range(400))
+    assert false <= 0.06 * 400
+    either = [depending(cells(rng, apart | {one | two: -0.06}, 3, 12), 3) for _ in range(200)]
+    assert sum(told[0] and told[1] for told in either) >= 0.7 * 200
+    assert sum(told[2] for told in either) <= 0.06 * 200
+
+
+def test_without_both_ends_nothing_depends() -> None:
+    ends = (np.zeros(5), np.full(5, 0.1))
+    noise = np.linspace(-0.001, 0.001, 5)
+    pairs = [(None, ends[0]), (ends[1] + noise, None), (ends[1] + noise, ends[1] - noise)]
+    assert depends(ends, pairs, LEVEL) == (False, False, True)
 
 
 def test_three_parts_at_once_are_left_over() -> None:

@@ -13,7 +13,7 @@ from ensign.model.finding_kinds.ran import OUTPUTS_DIFFER
 from ensign.model.results import Causes, CauseShare, Result
 from ensign.model.study_explain import Explain
 from ensign.model.trials import TWIN
-from ensign.stats.cause_shares import Effect, cause_shares, part_effect
+from ensign.stats.cause_shares import Effect, cause_shares, depends, part_effect
 from ensign.stats.rounds import RoundCosts, round_costs
 
 
@@ -49,6 +49,7 @@ def with_causes(result: Result, explain: Explain) -> Result:
     return replace(result, causes=causes, functions=functions)
 
 
+_Logs = np.ndarray[Any, Any]
 _NEITHER = "nothing between both ends tells it: it could not be raced, or does something else"
 
 
@@ -57,7 +58,7 @@ class _Cells:
     costs: RoundCosts
     raced: Mapping[str, str]
 
-    def of(self, variant: str, rows: Sequence[int]) -> np.ndarray[Any, Any] | None:
+    def of(self, variant: str, rows: Sequence[int]) -> _Logs | None:
         """Log costs by column over the baseline's, of the mean of some workloads."""
         name = self.raced.get(variant, variant)
         if name not in self.costs.variants:
@@ -74,29 +75,33 @@ def _tables(
         if whole is None:
             continue
         none = np.zeros_like(whole)
-        found = {
-            cause.name: part_effect(
-                (none, whole),
+        toggled = [
+            (
                 cells.of(cause.added, rows) if cause.added else whole,
                 cells.of(cause.removed, rows) if cause.removed else none,
             )
             for cause in explain.causes
-        }
-        known = {name: effect for name, effect in found.items() if effect is not None}
-        shares = cause_shares(whole, list(known.values()), level)
+        ]
+        effects = [part_effect((none, whole), *pair) for pair in toggled]
+        known = [effect for effect in effects if effect is not None]
+        shares = cause_shares(whole, known, level)
         if shares is None:
             continue
         different = shares.total.p <= 1 - level
-        effects = dict(zip(known, shares.parts, strict=True))
+        dependent = depends((none, whole), toggled, level)
+        told = iter(shares.parts)
         parts = tuple(
-            _share(
-                cause.name,
-                effects[cause.name],
-                proven=different and effects[cause.name].p <= 1 - level,
+            CauseShare(cause.name, unknown=_NEITHER)
+            if effect is None
+            else replace(
+                _share(cause.name, part := next(told), proven=different and part.p <= 1 - level),
+                alone=_added(none, pair[0]),
+                last=_added(pair[1], whole),
+                depends=different and depending,
             )
-            if cause.name in effects
-            else CauseShare(cause.name, unknown=_NEITHER)
-            for cause in explain.causes
+            for cause, effect, pair, depending in zip(
+                explain.causes, effects, toggled, dependent, strict=True
+            )
         )
         ordered = tuple(sorted(parts, key=lambda part: -abs(part.effect)))
         yield Causes(
@@ -109,6 +114,11 @@ def _tables(
             _share("", shares.rest, proven=False),
             different,
         )
+
+
+def _added(before: _Logs | None, after: _Logs | None) -> float:
+    """Change from one end of a toggle to the other; 0 where an end is missing."""
+    return 0.0 if before is None or after is None else math.expm1(float((after - before).mean()))
 
 
 def _share(name: str, effect: Effect, *, proven: bool) -> CauseShare:

@@ -239,7 +239,8 @@ class CauseShare:
     """What a part of a difference adds, as a share of the baseline's cost, with its interval.
 
     `share` is of the whole difference. A part is `proven` where its effect differs from 0 beside
-    all others (Holm's method). `unknown` is why there is no figure.
+    all others (Holm's method). `alone` is what it adds to the baseline, `last` what it adds where
+    all others are; where these differ it `depends` on others. `unknown` is why there is no figure.
     """
 
     name: str
@@ -250,6 +251,9 @@ class CauseShare:
     share_low: float = 0.0
     share_high: float = 0.0
     proven: bool = False
+    alone: float = 0.0
+    last: float = 0.0
+    depends: bool = False
     unknown: str = ""
 
 

@@ -107,7 +107,13 @@ def _sentence(causes: Causes, result: Result) -> str:
     if not proven:
         return f"{text}; no cause of {len(causes.parts)} is proven."
     named = ", ".join(f"{_whole(part.share)} is {clean(part.name)}" for part in proven[:_FEW])
-    return f"{text}. Of that, {named}; {_whole(causes.rest.share)} is not explained."
+    told = (
+        f" What {clean(part.name)} adds depends on the others: {percent(part.alone)} alone, "
+        f"{percent(part.last)} beside them."
+        for part in proven[:_FEW]
+        if part.depends
+    )
+    return f"{text}. Of that, {named}; {_whole(causes.rest.share)} is not explained.{''.join(told)}"
 
 
 def _row(part: CauseShare) -> CauseRow:

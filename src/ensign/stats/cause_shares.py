@@ -53,6 +53,21 @@ def part_effect(
     return np.asarray(sum(found) / len(found)) if found else None
 
 
+def depends(
+    ends: tuple[Floats, Floats],
+    toggled: Sequence[tuple[Floats | None, Floats | None]],
+    level: float,
+) -> tuple[bool, ...]:
+    """Whether a part adds something else alone than beside all others (paired t-tests, Holm).
+
+    `toggled` are added and removed of each part; without both of them, nothing is shown.
+    """
+    both = [(a, r) for a, r in toggled if a is not None and r is not None]
+    tested = [_effect((a - ends[0]) - (ends[1] - r), ends[1], level).p for a, r in both]
+    shown = iter(p <= 1 - level for p in holm_adjusted(tested))
+    return tuple(a is not None and r is not None and next(shown) for a, r in toggled)
+
+
 def cause_shares(total: Floats, parts: Sequence[Floats], level: float) -> Shares | None:
     """Shares of total[column] that each part[column] has. None with fewer than two columns.
 

@@ -14,7 +14,6 @@ from ensign.explain.causes import (
     OF_FLAGS,
     OTHER_FLAGS,
     Cause,
-    can_mix_sources,
     choice_causes,
     flag_causes,
     source_causes,
@@ -149,18 +148,21 @@ def _choice(variant: Variant, *, every: bool = False) -> Choice:
     )
 
 
-def questions(a: Variant, b: Variant, first: Result) -> tuple[Question, ...]:
+def questions(a: Variant, b: Variant, first: Result, own: Sequence[str]) -> tuple[Question, ...]:
     """What is worth asking after the first look, but for single flags.
 
-    Nothing where no difference is shown, or none can be split.
+    `own` are the sources that can have flags of their own. Nothing where no difference is shown,
+    or none can be split.
     """
     if not is_shown(first):
         return ()
     choices = choice_causes(a, b)
     found = [Question(a, b, "choices", choices)] if len(choices) > 1 else []
-    sources = guilty_sources(first, b.name) if can_mix_sources(a, b) else []
-    if sources:
-        found.append(Question(a, b, "sources", source_causes(a, b, [[each] for each in sources])))
+    guilty = [source for source in guilty_sources(first, b.name) if source in own]
+    if guilty and len(own) > 1:
+        groups = [[source] for source in guilty]
+        causes = source_causes(a, b, groups, are_all=len(guilty) == len(own))
+        found.append(Question(a, b, "sources", causes))
     return tuple(found)
 
 

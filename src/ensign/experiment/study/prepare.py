@@ -39,8 +39,7 @@ from ensign.model.study_source import PathSource
 from ensign.model.study_workload import Workload
 from ensign.model.unit_choices import can_be_named
 from ensign.model.variants import Variant
-from ensign.proof.evidence import source_of, units_of_build
-from ensign.proof.facts import UnitKind
+from ensign.proof.evidence import own_units
 from ensign.store.bundle import is_bundle
 from ensign.toolchains.find import MissingCompiler
 from ensign.toolchains.single_flags import SingleFlag
@@ -194,17 +193,21 @@ def single_flags_between(
 
 
 def sources_of(file: StudyFile, ports: Ports) -> list[str]:
-    """Compile units of the programs, by the path below the source that a glob can name."""
+    """Sources that can have flags of their own, by the path below the source's folder.
+
+    A glob names each, and no call compiles it together with others.
+    """
     with open_cache(ports) as cache:
         report = build_programs(file, cache, ports).report
-    seen = [each.seen for each in report.results if each.seen is not None]
-    names = {
-        one.relative(source_of(one, unit))
-        for one in seen
-        for unit in units_of_build(one)
-        if unit.kind in (UnitKind.EARLY, UnitKind.WHOLE, UnitKind.CLANG)
-    }
-    return sorted(name for name in names if can_be_named(name))
+    names: set[str] = set()
+    together: set[str] = set()
+    for one in (each.seen for each in report.results if each.seen is not None):
+        for unit in own_units(one):
+            name = one.relative(unit.source)
+            names.add(name)
+            if unit.call is not None and len(unit.call.line.sources) > 1:
+                together.add(name)
+    return sorted(name for name in names - together if can_be_named(name))
 
 
 def build_programs(

@@ -33,9 +33,10 @@ def proofs(
     a, b = pair.variants
     if not proof_ns or not is_shown(results[-1]):
         return
-    first = questions(a, b, results[-1])
-    guilty = any(question.by == "sources" for question in first)
-    sources = [] if guilty or not can_mix_sources(a, b) else sources_of(pair, ports)
+    sources = sources_of(pair, ports) if can_mix_sources(a, b) else []
+    first = questions(a, b, results[-1], sources)
+    if len(sources) == 1 or any(question.by == "sources" for question in first):
+        sources = []
     _, flags = _flags(file, a, b, results[-1], ports)
     budget_ns = proof_ns // max(1, len(first) + rounds_of(sources) + rounds_of(flags))
     for question in first:

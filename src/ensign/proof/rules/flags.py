@@ -248,6 +248,25 @@ def _units_against(seen: BuildEvidence, request: Request) -> Iterator[Finding]:
         text = f"no compile unit is of the sources '{request.units}'"
         yield seen.finding(FLAG_MISSING, text)
     yield from _against(others, others.request, _lacks(others, units), len(units))
+    yield from _not_theirs(seen, _wanted(others))
+    yield from _not_theirs(others, _wanted(seen))
+
+
+def _not_theirs(seen: BuildEvidence, of_others: _Wanted) -> Iterator[Finding]:
+    """Units with a flag that only other sources were to have."""
+    own = _wanted(seen)
+    alien = {subject: flag for subject, flag in of_others.items() if subject not in own}
+    had = grouped(
+        (flag, unit)
+        for unit in _units(seen)
+        for subject, flag in alien.items()
+        if effect(flag) == (subject, unit.choices.get(subject))
+    )
+    for flag, units in had.items():
+        text = f"{shown([unit.source for unit in units])}: compiled with {flag}, meant for others"
+        if any(unit.call is not None and len(unit.call.line.sources) > 1 for unit in units):
+            text = f"{text}; sources of one call cannot have flags of their own"
+        yield seen.finding(FLAGS_DIFFER, text)
 
 
 def _overridden(seen: BuildEvidence, lack: _Lack) -> Finding:
