@@ -150,6 +150,19 @@ def test_a_level_that_is_a_cause_is_asked_for_its_flags() -> None:
     assert end_of_flags(A, both, [toggled("choices", "target: …", proven=False)]) is None
 
 
+def test_flags_of_a_profile_are_added_where_the_profile_is() -> None:
+    trained = replace(B, pgo="on")
+    found = flag_question(A, trained, FLAGS[:3], ())
+    assert found is not None
+    assert found.start == replace(trained, name="", flags=f"-fno-0 -fno-1 -fno-2 {B.flags}")
+    assert found.causes[1].added == replace(trained, name="", flags=f"-fno-0 -fno-2 {B.flags}")
+    assert found.causes[1].removed == replace(trained, name="", flags=f"-fno-1 {B.flags}")
+    study = found.asked_of(FILE, "50s")
+    assert study.study.explain is not None
+    start = next(v for v in study.variants if v.name == study.study.explain.start)
+    assert start.flags == found.start.flags
+
+
 def test_few_flags_are_asked_one_by_one() -> None:
     assert flag_question(A, B, (), ()) is None
     found = flag_question(A, B, FLAGS[:2], ())

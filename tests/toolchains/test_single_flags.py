@@ -42,6 +42,7 @@ AFTER = """\
 
 def test_each_flag_has_the_word_for_either_setting() -> None:
     assert single_flags(BEFORE, AFTER) == (
+        SingleFlag("-fbranch-probabilities", "-fno-branch-probabilities"),
         SingleFlag("-fno-math-errno", "-fmath-errno"),
         SingleFlag("-fpeel-loops", "-fno-peel-loops"),
         SingleFlag("-fvect-cost-model=dynamic", "-fvect-cost-model=very-cheap"),
@@ -51,6 +52,12 @@ def test_each_flag_has_the_word_for_either_setting() -> None:
         SingleFlag("-msse4.1", "-mno-sse4.1"),
         SingleFlag("-mtune=znver1", "-mtune=generic"),
     )
+
+
+def test_what_needs_a_profile_is_taken_from_nothing_without_one() -> None:
+    words = {flag.word for flag in single_flags(AFTER, BEFORE)}
+    assert "-fno-peel-loops" in words
+    assert "-fno-branch-probabilities" not in words
 
 
 def test_what_says_nothing_has_no_flags() -> None:

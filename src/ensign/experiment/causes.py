@@ -74,10 +74,11 @@ def _tables(
         whole = cells.of(explain.variant, rows)
         if whole is None:
             continue
-        none = np.zeros_like(whole)
+        start = cells.of(explain.start, rows) if explain.start else np.zeros_like(whole)
+        none = np.zeros_like(whole) if start is None else start
         toggled = [
             (
-                cells.of(cause.added, rows) if cause.added else whole,
+                None if start is None else cells.of(cause.added, rows) if cause.added else whole,
                 cells.of(cause.removed, rows) if cause.removed else none,
             )
             for cause in explain.causes

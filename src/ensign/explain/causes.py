@@ -162,18 +162,35 @@ def with_flags_of(a: Variant, b: Variant, axes: Sequence[str]) -> Variant:
     return replace(a, name="", **{axis: getattr(b, axis) for axis in axes})
 
 
+def flag_start(a: Variant, b: Variant, flags: Sequence[SingleFlag]) -> Variant:
+    """The variant to which flags of the second one are added.
+
+    That is the first one; where the second alone has a profile, which some flags need, it is that
+    one with all flags as in the first.
+    """
+    return _with_words(b, [flag.opposite for flag in flags]) if _is_trained(a, b) else a
+
+
 def flag_causes(
     a: Variant, b: Variant, groups: Mapping[str, Sequence[SingleFlag]]
 ) -> tuple[Cause[Variant], ...]:
     """Groups of single flags by name, set in the one variant as in the other one."""
+    every = [flag for group in groups.values() for flag in group]
     return tuple(
         Cause(
             name,
-            _with_words(a, [flag.word for flag in group]),
+            _with_words(b, [flag.opposite for flag in every if flag not in group])
+            if _is_trained(a, b)
+            else _with_words(a, [flag.word for flag in group]),
             _with_words(b, [flag.opposite for flag in group]),
         )
         for name, group in groups.items()
     )
+
+
+def _is_trained(a: Variant, b: Variant) -> bool:
+    """True if the second alone has a profile."""
+    return a.pgo == "off" != b.pgo
 
 
 def _with_words(variant: Variant, words: Sequence[str]) -> Variant:

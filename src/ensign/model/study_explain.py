@@ -28,10 +28,13 @@ class Explain(Section):
 
     variant: str = Field(description="the variant that is explained")
     by: By = Field(default="choices", description="what the parts are")
+    start: str = Field(
+        default="", description="variant: what parts are added to; the baseline if empty"
+    )
     causes: list[ToggledCause] = Field(min_length=1, description="the parts")
 
     @property
     def variants(self) -> tuple[str, ...]:
         """All variants named, each once."""
         named = (name for cause in self.causes for name in (cause.added, cause.removed))
-        return tuple(dict.fromkeys(name for name in (self.variant, *named) if name))
+        return tuple(dict.fromkeys(name for name in (self.variant, self.start, *named) if name))

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 QUESTION = ("-Q", "--help=optimizers", "--help=params", "--help=target")
 _LINE = re.compile(r"^  (--param=[\w-]+|-[fm][\w.+-]+)(=?)(?:[\[<]\S*)?\s+(\S+)$", re.MULTILINE)
 _SWITCHED = {"[enabled]": True, "[disabled]": False}
-# The choice itself; and what means nothing without a profile.
-_NOT_SINGLE = {"-march", "-fbranch-probabilities", "-fvpt", "-fprofile-reorder-functions"}
+_CHOICE_ITSELF = "-march"
+# Without a profile they mean nothing, so they cannot be given to the end that has none.
+_NO_PROFILE = {"-fno-branch-probabilities", "-fno-vpt", "-fno-profile-reorder-functions"}
 _NEGATED = ("-fno-", "-mno-")
 
 
@@ -26,7 +27,9 @@ def single_flags(before: str, after: str) -> tuple[SingleFlag, ...]:
     """Flags in which two answers to `QUESTION` differ, if both values can be given as words."""
     one, two = _words(before), _words(after)
     return tuple(
-        SingleFlag(word, one[name]) for name, word in two.items() if word != one.get(name, word)
+        SingleFlag(word, one[name])
+        for name, word in two.items()
+        if word != one.get(name, word) and word not in _NO_PROFILE
     )
 
 
@@ -34,7 +37,7 @@ def _words(text: str) -> dict[str, str]:
     """The word that sets each flag as it is, by its name."""
     found: dict[str, str] = {}
     for name, equals, value in _LINE.findall(text):
-        if name in _NOT_SINGLE or name.startswith(_NEGATED):
+        if name == _CHOICE_ITSELF or name.startswith(_NEGATED):
             continue
         if equals and not value.startswith("["):
             found[name + equals] = f"{name}={value}"

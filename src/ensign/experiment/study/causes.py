@@ -16,6 +16,7 @@ from ensign.explain.causes import (
     Cause,
     choice_causes,
     flag_causes,
+    flag_start,
     source_causes,
     with_flags_of,
 )
@@ -36,22 +37,28 @@ _LEAST_SHARE = 0.05  # of the difference, for a source to be tried by itself
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Parts of the difference between two variants, to be told apart by a race."""
+    """Parts of the difference between two variants, to be told apart by a race.
+
+    Causes are added to `start`, where that is not the first variant itself.
+    """
 
     a: Variant
     b: Variant
     by: By
     causes: tuple[Cause[Variant], ...]
+    start: Variant | None = None
 
     def asked_of(self, file: StudyFile, budget: str) -> StudyFile:
         """The study that answers it: both variants and all between them, on relinks as ever."""
         points = [self.b, *(each for c in self.causes for each in (c.added, c.removed))]
         title = f"Why {self.b.name} differs from {self.a.name}, by {self.by}"
+        points += [self.start or self.a]
         derived = derived_study(file, ("why", title), (self.a, points), file.sampled_race(budget))
-        names = [self._name_of(derived.variants, point) for point in points]
+        *names, start = (self._name_of(derived.variants, point) for point in points)
         pairs = zip(self.causes, names[1::2], names[2::2], strict=True)
         causes = [ToggledCause(name=c.name, added=one, removed=two) for c, one, two in pairs]
-        explain = Explain(variant=names[0], by=self.by, causes=causes)
+        first = "" if self.start is None else start
+        explain = Explain(variant=names[0], by=self.by, start=first, causes=causes)
         layouts = _layouts(derived.study.layouts)
         study = derived.study.model_copy(update={"explain": explain, "layouts": layouts})
         return replace(derived, study=study)
@@ -208,7 +215,8 @@ def flag_question(
     named = {" ".join(group): [by_word[word] for word in group] for group in groups}
     others = [flag for flag in flags if flag.word not in chosen]
     named |= {OTHER_FLAGS: others} if others else {}
-    return Question(a, end, by, flag_causes(a, end, named))
+    start = flag_start(a, end, flags)
+    return Question(a, end, by, flag_causes(a, end, named), None if start == a else start)
 
 
 def source_question(
