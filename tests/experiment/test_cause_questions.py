@@ -157,10 +157,22 @@ def test_flags_of_a_profile_are_added_where_the_profile_is() -> None:
     assert found.start == replace(trained, name="", flags=f"-fno-0 -fno-1 -fno-2 {B.flags}")
     assert found.causes[1].added == replace(trained, name="", flags=f"-fno-0 -fno-2 {B.flags}")
     assert found.causes[1].removed == replace(trained, name="", flags=f"-fno-1 {B.flags}")
+
+
+def test_all_flags_of_a_profile_use_the_same_one() -> None:
+    trained = replace(A, name="trained", pgo="on", flags="-g1")
+    found = flag_question(replace(A, flags="-g1"), trained, FLAGS[:2], ())
+    assert found is not None
+    assert found.start is not None
+    assert found.start.units == "*: flags=-fno-0 -fno-1 -g1"
+    assert [cause.added.units for cause in found.causes] == [
+        "*: flags=-fno-1 -g1",
+        "*: flags=-fno-0 -g1",
+    ]
     study = found.asked_of(FILE, "50s")
     assert study.study.explain is not None
     start = next(v for v in study.variants if v.name == study.study.explain.start)
-    assert start.flags == found.start.flags
+    assert (start.units, start.pgo, start.flags) == (found.start.units, "on", "-g1")
 
 
 def test_few_flags_are_asked_one_by_one() -> None:

@@ -168,7 +168,7 @@ def flag_start(a: Variant, b: Variant, flags: Sequence[SingleFlag]) -> Variant:
     That is the first one; where the second alone has a profile, which some flags need, it is that
     one with all flags as in the first.
     """
-    return _with_words(b, [flag.opposite for flag in flags]) if _is_trained(a, b) else a
+    return _trained_with(a, b, [flag.opposite for flag in flags]) if _is_trained(a, b) else a
 
 
 def flag_causes(
@@ -179,13 +179,25 @@ def flag_causes(
     return tuple(
         Cause(
             name,
-            _with_words(b, [flag.opposite for flag in every if flag not in group])
+            _trained_with(a, b, [flag.opposite for flag in every if flag not in group])
             if _is_trained(a, b)
             else _with_words(a, [flag.word for flag in group]),
-            _with_words(b, [flag.opposite for flag in group]),
+            _trained_with(a, b, [flag.opposite for flag in group]),
         )
         for name, group in groups.items()
     )
+
+
+def _trained_with(a: Variant, b: Variant, words: Sequence[str]) -> Variant:
+    """The second variant with these flags; where it has nothing but its profile, with that one.
+
+    A profile of its own would be another one by chance; flags of levels need it, since they change
+    what is counted.
+    """
+    if not _is_trained(a, b) or replace(a, name=b.name, pgo=b.pgo, profile=b.profile) != b:
+        return _with_words(b, words)
+    flags = _with_words(b, words).flags
+    return replace(b, name="", units=unit_choices(["*"], [("flags", flags)], inverted=False))
 
 
 def _is_trained(a: Variant, b: Variant) -> bool:
