@@ -125,6 +125,9 @@ def test_names_for_people() -> None:
     assert plain_name(aligned) == "gcc-12-O2-align-loops"
     native = Variant("", "gcc-12", "-O2", "off", "-march=native")
     assert plain_name(native) == "gcc-12-O2-march-native"
+    sources = " ".join(f"src/file-{place}.c" for place in range(300))
+    mixed = Variant("", "gcc-12", "-O2", units=f"{sources}: optimization=-O3")
+    assert len(plain_name(mixed)) < 80
     long = plain_name(Variant("", "gcc-12", "-O2", "off", "-fno-semantic-interposition -fno-plt"))
     assert re.fullmatch(r"gcc-12-O2-fno-semantic-interposition-f-[0-9a-f]{6}", long)
 
