@@ -28,16 +28,16 @@ from small_studies import BUILD, CLANG_O2, GCC_LTO, GCC_O2
 _TRAINED = replace(CLANG_O2, name="trained", pgo="on", bolt="on", strip="yes")
 _FLAGS = replace(GCC_LTO, name="all", dependencies="flags", target="native")
 _STAGES = {
-    "dependencies with gcc-12": ("dependencies", "8a1776a8f4bc3c1a"),
-    "gcc-O2": ("program", "1f35a33de5e14cc4"),
-    "dependencies with clang-19": ("dependencies", "ef7b4b40eed18002"),
-    "trained (instrumented)": ("instrumented", "31348e57127ea051"),
-    "profile of trained": ("profile", "6e53011595543b46"),
-    "trained before BOLT": ("program", "a13f550b2b617f4d"),
-    "BOLT's profile of trained": ("profile", "a436b7332169f866"),
-    "trained": ("program", "7e735370ba16e43a"),
-    "dependencies of all": ("dependencies", "606cbc804d000bcb"),
-    "all": ("program", "2ec5b565946500fb"),
+    "dependencies with gcc-12": ("dependencies", "811ca63d496ea4f2"),
+    "gcc-O2": ("program", "bbaffc4a42eee506"),
+    "dependencies with clang-19": ("dependencies", "fb874e9d52129491"),
+    "trained (instrumented)": ("instrumented", "d83361378e679375"),
+    "profile of trained": ("profile", "18d197790f1f3a58"),
+    "trained before BOLT": ("program", "544b4af5ba5ecec5"),
+    "BOLT's profile of trained": ("profile", "9b54a5466771d8e6"),
+    "trained": ("program", "08d8a9cead848909"),
+    "dependencies of all": ("dependencies", "1f8c86a5f6879066"),
+    "all": ("program", "8d008148620f1131"),
 }
 
 

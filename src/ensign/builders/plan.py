@@ -49,7 +49,7 @@ from ensign.toolchains.rust import cargo_settings
 from ensign.toolchains.spelling import beside_cflags, with_separate_functions
 from ensign.toolchains.table import Family, Flags
 
-_SCHEMA = 7
+_SCHEMA = 8
 _OF_DEPENDENCIES = ("dependency_cflags", "dependency_ldflags")
 _OF_TOOLCHAIN = ("cc", "cxx", "ar", "ranlib", "nm", "ld")
 
