@@ -150,7 +150,8 @@ def test_variables_and_words_that_differ_get_their_shares(
         "--json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err
-    (causes,) = json.loads((ensign.folder / "out.json").read_text())["causes"]
+    said = json.loads((ensign.folder / "out.json").read_text())
+    (causes,) = said.get("causes") or pytest.fail(done.said)
     parts = {part["name"]: part for part in causes["parts"]}
     assert parts.keys() == {"DECOY: 1 → 2", "20000 → 40000"}
     assert parts["20000 → 40000"]["proven"]
@@ -163,8 +164,7 @@ FRAIL = """
 #include <stdlib.h>
 int main(int count, char **words) {
   if (words[1][0] == 'b' && words[2][0] == 'a') BETWEEN;
-  volatile unsigned long n = words[2][0] == 'b' ? 60000000 : 20000000;
-  while (n--) ;
+  for (long n = words[2][0] == 'b' ? 120000000 : 40000000; n; n--) __asm__ volatile("");
   puts("done");
 }
 """
@@ -177,10 +177,11 @@ def test_a_toggle_that_dies_or_does_something_else_proves_nothing(
     (ensign.folder / "frail.c").write_text(FRAIL)
     argv = ["gcc", "-O1", f"-DBETWEEN={between}", "frail.c", "-o", "frail"]
     subprocess.run(argv, cwd=ensign.folder, check=True)
-    runs = ("--min-runs", "7", "--max-runs", "7", "--proof", "6s", "--json", "out.json")
+    runs = ("--min-runs", "7", "--max-runs", "7", "--proof", "30s", "--json", "out.json")
     done = ensign("explain", "./frail a a", "./frail b b", *runs)
     assert done.status == 0, done.err
-    (causes,) = json.loads((ensign.folder / "out.json").read_text())["causes"]
+    said = json.loads((ensign.folder / "out.json").read_text())
+    (causes,) = said.get("causes") or pytest.fail(done.said)
     shares = {part["name"]: part["share"] for part in causes["parts"]}
     # Told from the other end alone.
     assert shares["a → b (place 3)"] == pytest.approx(1, abs=0.2)
@@ -188,14 +189,15 @@ def test_a_toggle_that_dies_or_does_something_else_proves_nothing(
 
 
 def test_libraries_of_two_commands_are_toggled_one_by_one(ensign: Ensign) -> None:
-    work = "void {name}(void) {{ volatile long n = {times}; while (n--) ; }}"
-    for folder, times in (("a", 60_000_000), ("b", 20_000_000)):
+    # In a register: a variable in memory is five times as fast when its processor foresees it.
+    work = 'void {name}(void) {{ for (long n = {times}; n; n--) __asm__ volatile(""); }}'
+    for folder, times in (("a", 120_000_000), ("b", 40_000_000)):
         (ensign.folder / folder).mkdir()
         for name in ("slow", "same"):
-            each = times if name == "slow" else 20_000_000 + times % 7
+            each = times if name == "slow" else 40_000_000 + times % 7
             (ensign.folder / f"{name}.c").write_text(work.format(name=name, times=each))
             file = f"lib{name}.so"
-            argv = ["gcc", "-shared", "-fPIC", f"{name}.c", "-o", f"{folder}/{file}"]
+            argv = ["gcc", "-O1", "-shared", "-fPIC", f"{name}.c", "-o", f"{folder}/{file}"]
             named = [*argv, f"-Wl,-soname,{file}"]
             subprocess.run(named, cwd=ensign.folder, check=True)
     text = "void slow(void); void same(void); int main(void) { slow(); same(); return 0; }"
@@ -203,10 +205,11 @@ def test_libraries_of_two_commands_are_toggled_one_by_one(ensign: Ensign) -> Non
     argv = ["gcc", "main.c", "-o", "main", "-La", "-lslow", "-lsame"]
     subprocess.run(argv, cwd=ensign.folder, check=True)
     commands = [f"env LD_LIBRARY_PATH={ensign.folder}/{each} ./main" for each in ("a", "b")]
-    runs = ("--min-runs", "7", "--max-runs", "7", "--proof", "6s", "--json", "out.json")
+    runs = ("--min-runs", "7", "--max-runs", "7", "--proof", "30s", "--json", "out.json")
     done = ensign("explain", *commands, *runs)
     assert done.status == 0, done.err
-    (causes,) = json.loads((ensign.folder / "out.json").read_text())["causes"]
+    said = json.loads((ensign.folder / "out.json").read_text())
+    (causes,) = said.get("causes") or pytest.fail(done.said)
     shares = {part["name"].partition(":")[0]: part["share"] for part in causes["parts"]}
     assert shares.keys() == {"libslow", "libsame"}
     assert shares["libslow"] == pytest.approx(1, abs=0.2)

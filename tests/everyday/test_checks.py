@@ -19,11 +19,11 @@ def broken(ensign: Ensign, check: str, makefile: str = PLAIN) -> Said:
     for path in ensign.folder.glob("CMakeLists.txt"):
         path.rename(source / path.name)
     main = source / "main.c"
-    text = main.read_text().replace("    work(", "#ifdef BROKEN\n    if (0)\n#endif\n    work(")
+    less = "#ifdef BROKEN\n    work(atol(argv[1]) / 3);\n    if (0)\n#endif\n    work("
+    text = main.read_text().replace("    work(", less)
     other = '#ifdef BROKEN\n    puts("gone");\n#else\n    puts("done");\n#endif'
     main.write_text(text.replace('    puts("done");', other))
-    # It only starts and ends: a tenth of the work on one processor, a quarter on another.
-    return studied(ensign, **{"gcc-12-O1-DBROKEN": Truth(0.17, 0.17)})
+    return studied(ensign, **{"gcc-12-O1-DBROKEN": Truth(0.33, 0.33)})
 
 
 def checks(said: Said) -> dict[str, str]:
