@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from end_to_end.conftest import SOURCES, Ensign
+from end_to_end.conftest import SOURCES, Done, Ensign
 from end_to_end.small_study import BATCH, write_study
 
 SOURCE = """
@@ -139,6 +139,13 @@ def test_a_server_is_looked_at_while_it_works(ensign: Ensign) -> None:
     assert first["low"] > 0
 
 
+def only_causes(ensign: Ensign, done: Done) -> Any:
+    """The one table of causes; what was said instead, if there is none."""
+    said = json.loads((ensign.folder / "out.json").read_text())
+    (causes,) = said.get("causes") or pytest.fail(done.said)
+    return causes
+
+
 def test_variables_and_words_that_differ_get_their_shares(
     ensign: Ensign, pair: tuple[str, str]
 ) -> None:
@@ -150,8 +157,7 @@ def test_variables_and_words_that_differ_get_their_shares(
         "--json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err
-    said = json.loads((ensign.folder / "out.json").read_text())
-    (causes,) = said.get("causes") or pytest.fail(done.said)
+    causes = only_causes(ensign, done)
     parts = {part["name"]: part for part in causes["parts"]}
     assert parts.keys() == {"DECOY: 1 → 2", "20000 → 40000"}
     assert parts["20000 → 40000"]["proven"]
@@ -180,8 +186,7 @@ def test_a_toggle_that_dies_or_does_something_else_proves_nothing(
     runs = ("--min-runs", "7", "--max-runs", "7", "--proof", "30s", "--json", "out.json")
     done = ensign("explain", "./frail a a", "./frail b b", *runs)
     assert done.status == 0, done.err
-    said = json.loads((ensign.folder / "out.json").read_text())
-    (causes,) = said.get("causes") or pytest.fail(done.said)
+    causes = only_causes(ensign, done)
     shares = {part["name"]: part["share"] for part in causes["parts"]}
     # Told from the other end alone.
     assert shares["a → b (place 3)"] == pytest.approx(1, abs=0.2)
@@ -208,8 +213,7 @@ def test_libraries_of_two_commands_are_toggled_one_by_one(ensign: Ensign) -> Non
     runs = ("--min-runs", "7", "--max-runs", "7", "--proof", "30s", "--json", "out.json")
     done = ensign("explain", *commands, *runs)
     assert done.status == 0, done.err
-    said = json.loads((ensign.folder / "out.json").read_text())
-    (causes,) = said.get("causes") or pytest.fail(done.said)
+    causes = only_causes(ensign, done)
     shares = {part["name"].partition(":")[0]: part["share"] for part in causes["parts"]}
     assert shares.keys() == {"libslow", "libsame"}
     assert shares["libslow"] == pytest.approx(1, abs=0.2)

@@ -75,34 +75,32 @@ def _tables(
         if whole is None:
             continue
         start = cells.of(explain.start, rows) if explain.start else np.zeros_like(whole)
-        none = np.zeros_like(whole) if start is None else start
-        toggled = [
-            (
+        ends = (np.zeros_like(whole) if start is None else start, whole)
+        toggled = {
+            cause.name: (
                 None if start is None else cells.of(cause.added, rows) if cause.added else whole,
-                cells.of(cause.removed, rows) if cause.removed else none,
+                cells.of(cause.removed, rows) if cause.removed else ends[0],
             )
             for cause in explain.causes
-        ]
-        effects = [part_effect((none, whole), *pair) for pair in toggled]
-        known = [effect for effect in effects if effect is not None]
-        shares = cause_shares(whole, known, level)
+        }
+        found = {name: part_effect(ends, *pair) for name, pair in toggled.items()}
+        known = {name: effect for name, effect in found.items() if effect is not None}
+        shares = cause_shares(whole, list(known.values()), level)
         if shares is None:
             continue
         different = shares.total.p <= 1 - level
-        dependent = depends((none, whole), toggled, level)
-        told = iter(shares.parts)
+        effects = dict(zip(known, shares.parts, strict=True))
+        dependent = depends(ends, list(toggled.values()), level)
         parts = tuple(
-            CauseShare(cause.name, unknown=_NEITHER)
-            if effect is None
-            else replace(
-                _share(cause.name, part := next(told), proven=different and part.p <= 1 - level),
-                alone=_added(none, pair[0]),
-                last=_added(pair[1], whole),
+            replace(
+                _share(name, effects[name], proven=different and effects[name].p <= 1 - level),
+                alone=_added(ends[0], added),
+                last=_added(removed, whole),
                 depends=different and depending,
             )
-            for cause, effect, pair, depending in zip(
-                explain.causes, effects, toggled, dependent, strict=True
-            )
+            if name in effects
+            else CauseShare(name, unknown=_NEITHER)
+            for (name, (added, removed)), depending in zip(toggled.items(), dependent, strict=True)
         )
         ordered = tuple(sorted(parts, key=lambda part: -abs(part.effect)))
         yield Causes(

@@ -162,13 +162,13 @@ def with_flags_of(a: Variant, b: Variant, axes: Sequence[str]) -> Variant:
     return replace(a, name="", **{axis: getattr(b, axis) for axis in axes})
 
 
-def flag_start(a: Variant, b: Variant, flags: Sequence[SingleFlag]) -> Variant:
-    """The variant to which flags of the second one are added.
+def flag_start(a: Variant, b: Variant, flags: Sequence[SingleFlag]) -> Variant | None:
+    """The variant to which flags of the second one are added, where that is not the first one.
 
-    That is the first one; where the second alone has a profile, which some flags need, it is that
-    one with all flags as in the first.
+    Where the second alone has a profile, which some flags need, it is that one with all flags as
+    in the first.
     """
-    return _trained_with(a, b, [flag.opposite for flag in flags]) if _is_trained(a, b) else a
+    return _trained_with(a, b, [flag.opposite for flag in flags]) if _is_trained(a, b) else None
 
 
 def flag_causes(

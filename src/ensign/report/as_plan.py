@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ensign.model.expectation import Basis, Expectation, PlannedVariant, Work
 from ensign.model.units import format_duration, format_size, pluralize
-from ensign.report.words import clean
+from ensign.report.words import KINDS_OF_CAUSE, clean
 
 _INDENT = "    "
 _NAMED = 4
@@ -134,18 +134,9 @@ def _total(work: Sequence[Work]) -> tuple[str, str]:
     return time, disk
 
 
-_CAUSES = {
-    "choices": "choice",
-    "source groups": "group of source files",
-    "sources": "source file",
-    "flag groups": "group of flags",
-    "flags": "flag",
-}
-
-
 def before_proof(by: str, causes: int, budget_ns: int) -> str:
     """What is raced to prove causes."""
-    kind = _CAUSES[by]
+    kind, _ = KINDS_OF_CAUSE[by]
     return (
         f"What comes from each {kind}? {causes} causes are added to one end and taken from the "
         f"other, and race for {format_duration(budget_ns)}; Ctrl-C keeps what is known.\n"

@@ -9,7 +9,7 @@ from ensign.model.comparisons import Direction
 from ensign.model.results import Causes, CauseShare, Result
 from ensign.report.function_costs import chart_row
 from ensign.report.view import Row
-from ensign.report.words import Span, clean, percent, plain_share, signed
+from ensign.report.words import KINDS_OF_CAUSE, Span, clean, percent, plain_share, signed
 
 HEADING = "Why"
 COLUMNS = ("cause", "adds", "interval", "share", "interval of it", "")
@@ -21,13 +21,6 @@ READ = (
 )
 REST = "not explained by these"
 PROVEN, UNPROVEN, NOT_RACED, SAME = "proven", "unproven", "not raced", "identical"
-_BY = {
-    "choices": "choices",
-    "source groups": "groups of source files",
-    "sources": "source files",
-    "flag groups": "groups of flags",
-    "flags": "single flags",
-}
 _FEW = 3
 
 
@@ -81,12 +74,13 @@ def shown_briefly(sections: Sequence[CauseSection]) -> list[CauseSection]:
 
 def _section(causes: Causes, result: Result) -> CauseSection:
     text = _sentence(causes, result)
+    _, kinds = KINDS_OF_CAUSE[causes.by]
     workload = clean(causes.workload) if len(result.workload_names) > 1 else ""
     if not causes.different:
-        return CauseSection(text, _BY[causes.by], workload, ())
+        return CauseSection(text, kinds, workload, ())
     rest = CauseRow(REST, (*_figures(causes.rest), ""), _chart_row(causes.rest, REST))
     rows = (*map(_row, causes.parts), rest)
-    return CauseSection(text, _BY[causes.by], workload, rows)
+    return CauseSection(text, kinds, workload, rows)
 
 
 def _sentence(causes: Causes, result: Result) -> str:

@@ -68,9 +68,7 @@ def _of_causes(result: Result) -> Verdict:
     if len(told) > _MOST_NAMED:
         more.append(f"{pluralize(len(told) - _MOST_NAMED, 'more table')}.")
     if alike:
-        left = len(alike) - _MOST_NAMED
-        rest = (pluralize(left, "more workload"),) if left > 0 else ()
-        more.append(f"No difference is shown on {listed((*alike[:_MOST_NAMED], *rest))}.")
+        more.append(f"No difference is shown on {listed(alike)}.")
     caveats = _study_caveats(result, ()) if result.builds else _errors(result.findings)
     return Verdict(first.text, tuple(more), tuple(caveats))
 

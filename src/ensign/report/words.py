@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ensign.model.comparisons import Comparison, Direction, Size
@@ -32,6 +32,15 @@ METRICS_IN_FULL = {
     Metric.CPU: "CPU time of the program per operation",
     Metric.WALL: "wall time per operation",
     Metric.SCORE: "what each program says of its own speed",
+}
+
+# One, and several.
+KINDS_OF_CAUSE: Mapping[str, tuple[str, str]] = {
+    "choices": ("choice", "choices"),
+    "source groups": ("group of source files", "groups of source files"),
+    "sources": ("source file", "source files"),
+    "flag groups": ("group of flags", "groups of flags"),
+    "flags": ("flag", "single flags"),
 }
 
 

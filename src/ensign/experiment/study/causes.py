@@ -50,15 +50,15 @@ class Question:
 
     def asked_of(self, file: StudyFile, budget: str) -> StudyFile:
         """The study that answers it: both variants and all between them, on relinks as ever."""
-        points = [self.b, *(each for c in self.causes for each in (c.added, c.removed))]
+        toggles = (each for c in self.causes for each in (c.added, c.removed))
+        points = [self.start or self.a, self.b, *toggles]
         title = f"Why {self.b.name} differs from {self.a.name}, by {self.by}"
-        points += [self.start or self.a]
         derived = derived_study(file, ("why", title), (self.a, points), file.sampled_race(budget))
-        *names, start = (self._name_of(derived.variants, point) for point in points)
-        pairs = zip(self.causes, names[1::2], names[2::2], strict=True)
+        start, variant, *names = (self._name_of(derived.variants, point) for point in points)
+        pairs = zip(self.causes, names[::2], names[1::2], strict=True)
         causes = [ToggledCause(name=c.name, added=one, removed=two) for c, one, two in pairs]
-        first = "" if self.start is None else start
-        explain = Explain(variant=names[0], by=self.by, start=first, causes=causes)
+        start = "" if self.start is None else start
+        explain = Explain(variant=variant, by=self.by, start=start, causes=causes)
         layouts = _layouts(derived.study.layouts)
         study = derived.study.model_copy(update={"explain": explain, "layouts": layouts})
         return replace(derived, study=study)
@@ -215,8 +215,7 @@ def flag_question(
     named = {" ".join(group): [by_word[word] for word in group] for group in groups}
     others = [flag for flag in flags if flag.word not in chosen]
     named |= {OTHER_FLAGS: others} if others else {}
-    start = flag_start(a, end, flags)
-    return Question(a, end, by, flag_causes(a, end, named), None if start == a else start)
+    return Question(a, end, by, flag_causes(a, end, named), flag_start(a, end, flags))
 
 
 def source_question(
