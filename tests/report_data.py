@@ -459,10 +459,18 @@ def explained() -> Result:
         FunctionCost("emit", "", 20.5e6, 20.5e6, 0.0, -0.001, 0.001),
     )
     total = FunctionCost("", "", 100e6, 111.9e6, 0.119, 0.105, 0.133)
-    known = FunctionCosts("gzip -5", "", 0.95, (9000, 4400), total, rows, rows[:1])
+    lines = (
+        FunctionCost("compress_block deflate.c:212", "", 30e6, 39e6, 0.09, 0.075, 0.105),
+        FunctionCost("compress_block deflate.c:219", "", 30e6, 32e6, 0.02, 0.01, 0.03),
+    )
+    known = FunctionCosts("gzip -5", "", 0.95, (9000, 4400), total, rows, rows[:1], lines)
     base = compared()
     same = replace(
-        known, variant=base.comparisons[0].variant, by_source=(), total=replace(total, low=-0.001)
+        known,
+        variant=base.comparisons[0].variant,
+        by_source=(),
+        by_line=(),
+        total=replace(total, low=-0.001),
     )
     unknown = FunctionCosts(HOSTILE, "", 0.95, (3, 2), unknown="3 and 2 samples were taken")
     return replace(base, functions=(known, same, unknown))

@@ -245,6 +245,16 @@ def test_sources_of_a_study_are_toggled_and_the_studies_written(ensign: Ensign) 
         assert ensign("plan", "why-sources.toml").status == 0
 
 
+def test_what_was_known_before_a_proof_that_fails_is_written(
+    ensign: Ensign, pair: tuple[str, str]
+) -> None:
+    ends = f"env A=1 {pair[0]}", f"env A=2 {pair[1]}"
+    done = ensign("explain", *ends, *FOR_SAMPLES, "--proof", "1ms", "--json", "out.json")
+    assert done.status == 2
+    assert "budget" in done.complaint
+    assert functions(ensign.folder)["variant"] == "A=2 new"
+
+
 def test_only_a_raced_study_can_be_repaired(ensign: Ensign) -> None:
     write_study(ensign.folder, BATCH)
     done = ensign("repair", "study.toml", "gcc-12-O2")

@@ -13,6 +13,8 @@ from ensign.experiment.study.causes import (
     end_of_flags,
     flag_question,
     guilty_sources,
+    named_sources,
+    others_hold_most,
     questions,
     rounds_of,
     source_question,
@@ -216,9 +218,23 @@ def test_sources_that_no_function_names_are_asked_in_groups() -> None:
     assert second is not None
     assert [cause.name for cause in second.causes] == [*names[1].split(), "all other sources"]
     assert source_question(A, B, sources, [toggled("source groups", *names, proven=False)]) is None
+    beside = source_question(A, B, sources, (), ["hot.c"])
+    assert beside is not None
+    assert [cause.name for cause in beside.causes] == ["hot.c", *names]
     few = source_question(A, B, sources[:2], ())
     assert few is not None
     assert (few.by, [cause.name for cause in few.causes]) == ("sources", sources[:2])
+
+
+def test_sources_that_no_function_named_are_asked_where_most_lies_there() -> None:
+    table = replace(toggled("sources", "hot.c", "all other sources"), total=CauseShare("", 0.03))
+    assert others_hold_most([table])
+    assert not others_hold_most([replace(table, total=CauseShare("", -0.05))])
+    assert not others_hold_most([replace(table, by="choices")])
+    unproven = toggled("sources", "hot.c", "all other sources", proven=False)
+    assert not others_hold_most([unproven])
+    found = questions(A, B, looked_at(B.name), OWN)
+    assert named_sources(found) == ["src/hot.c", "src/b.c"]
 
 
 def test_a_thousand_sources_are_asked_in_four_rounds_and_one_of_them_is_found() -> None:

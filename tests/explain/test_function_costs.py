@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
@@ -108,6 +109,10 @@ def test_rows_add_up_and_the_twin_is_the_baseline(program: Path) -> None:
     assert sum(row.difference for row in found.by_symbol) == pytest.approx(1)
     assert found.samples == (320, 400)
     assert {row.name for row in found.by_source} >= {"work", "main"}
+    lines = {row.name: row for row in found.by_line}
+    [line] = [name for name in lines if name.startswith("work ")]
+    assert re.fullmatch(r"work \w+\.c:\d+", line)
+    assert lines[line].difference == pytest.approx(rows["work"].difference)
 
 
 def test_system_calls_are_told_by_samples_where_nobody_sleeps(program: Path) -> None:

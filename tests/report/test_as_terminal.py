@@ -103,3 +103,20 @@ def test_a_brief_table_of_functions_has_the_others_as_one_row() -> None:
     assert "part_7" in text
     assert "part_8" not in text
     assert "4 others" in text
+
+
+def test_of_many_workloads_functions_of_those_that_differ_most_are_told() -> None:
+    rows = (FunctionCost("part", "", 1e6, 2e6, 0.05, 0.02, 0.07),)
+    base = data.explained()
+    many = tuple(
+        replace(
+            base.functions[1], workload=f"w{n}", by_symbol=rows,
+            total=FunctionCost("", "", 20e6, 30e6, size := 0.5 - n / 100, size - 0.1, size + 0.1),
+        )
+        for n in range(6)
+    )  # fmt: skip
+    result = replace(base, functions=many, workload_names=tuple(each.workload for each in many))
+    text = as_terminal.render(result)
+    assert [f"w{n}:" in text for n in range(6)] == [True] * 3 + [False] * 3
+    assert "3 more workloads, by function: --details" in text
+    assert "w5:" in as_terminal.render(result, details=True)

@@ -26,7 +26,7 @@ from ensign.model.errors import CommandFailed, InputError
 from ensign.model.quoting import quoted
 from ensign.model.study_source import InputFile
 from ensign.model.units import parse_duration_ns, parse_size_bytes
-from ensign.sources.archive import fetch_file
+from ensign.sources.archive import fetch_file, fetch_wheel
 from ensign.sources.downloads import Fetcher, FetchLimits
 
 _PRINTED, _ERRORS = "input", "errors"
@@ -93,6 +93,9 @@ class _Making:
             ports.processes, ports.cache, ports.env, self.request.path, work, {}, limits
         )
         try:
+            if self.asked.wheel is not None:
+                name, _, version = self.asked.wheel.partition("==")
+                return fetch_wheel(name, version, self.asked.sha256, fetcher)
             return fetch_file(self.asked.url or "", self.asked.sha256, fetcher)
         except InputError as error:
             raise InputError(f"{_key(self.path)}: {error}") from None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,8 @@ from ensign.experiment.study.run import stored_result
 from ensign.experiment.study_file import LimitOptions
 from ensign.explain.causes import Cause, command_causes, same_form, with_libraries
 from ensign.host.files import check_writable, write_atomically
+from ensign.host.signals import signals_deferred
+from ensign.model.errors import EnsignError
 from ensign.model.results import Result
 from ensign.model.study_explain import Explain, ToggledCause
 from ensign.model.units import duration_option
@@ -75,25 +78,37 @@ def variants(
     told = partial(_with_redo, shlex.join(asked.redo))
     outcome, raced = raced_study(pair, ports, told=told), pair
     results, rounds = [outcome.result], Counter[str]()
-    for question, budget_ns in proofs(file, pair, results, asked.proof_ns, ports):
-        if not outputs.to_standard_output:
-            tell_study(outcome, raced, Outputs(), FailOn(()), details=False)
-        write(sys.stderr, as_plan.before_proof(question.by, len(question.causes), budget_ns))
-        derived = question.asked_of(file, duration_option(budget_ns))
-        if asked.study_file is not None:
-            times = rounds[question.by] = rounds[question.by] + 1
-            parts = (
-                asked.study_file.stem,
-                *question.by.split(),
-                *([str(times)] if times > 1 else []),
-            )
-            named = asked.study_file.with_stem("-".join(parts))
-            write_atomically(named, study_text(derived).encode())
-        outcome, raced = raced_study(derived, ports, told=told), derived
-        causes = (*results[-1].causes, *outcome.result.causes)
-        outcome = replace(outcome, result=replace(outcome.result, causes=causes))
-        results.append(outcome.result)
+    with _known_so_far(outputs, results):
+        for question, budget_ns in proofs(file, pair, results, asked.proof_ns, ports):
+            if not outputs.to_standard_output:
+                tell_study(outcome, raced, Outputs(), FailOn(()), details=False)
+            write(sys.stderr, as_plan.before_proof(question.by, len(question.causes), budget_ns))
+            derived = question.asked_of(file, duration_option(budget_ns))
+            rounds[question.by] += 1
+            if asked.study_file is not None:
+                file_name = _named_after(asked.study_file, question.by, rounds[question.by])
+                write_atomically(file_name, study_text(derived).encode())
+            outcome, raced = raced_study(derived, ports, told=told), derived
+            causes = (*results[-1].causes, *outcome.result.causes)
+            outcome = replace(outcome, result=replace(outcome.result, causes=causes))
+            results.append(outcome.result)
     return tell_study(outcome, raced, outputs, fail_on, details=details)
+
+
+@contextmanager
+def _known_so_far(outputs: Outputs, results: Sequence[Result]) -> Iterator[None]:
+    """Writes the files of the last result where the proof after it fails or is interrupted."""
+    try:
+        yield
+    except (EnsignError, KeyboardInterrupt):
+        with signals_deferred():
+            outputs.write(results[-1])
+        raise
+
+
+def _named_after(file: Path, by: str, times: int) -> Path:
+    """The study file of a question: `why-flags-2.toml` of its second round."""
+    return file.with_stem("-".join((file.stem, *by.split(), *([str(times)] * (times > 1)))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +183,8 @@ def commands(
         asked = replace(
             options, commands=tuple(cells), names=tuple(cells.values()), budget_ns=proof_ns
         )
-        outcome = raced_commands(asked, redo=redo)
+        with _known_so_far(outputs, [result]):
+            outcome = raced_commands(asked, redo=redo)
         names = {text: name for name, text in outcome.result.commands}
         parts = [
             ToggledCause(name=c.name, added=names[c.added], removed=names[c.removed])

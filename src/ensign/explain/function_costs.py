@@ -52,10 +52,11 @@ class Function(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A place's function, as a symbol and as it is written, with what the symbol is."""
+    """A place's function, as a symbol, as it is written and with its line, and what the symbol is."""
 
     by_symbol: Function
     by_source: Function | None
+    by_line: Function | None
     symbol: str
     place: Place
 
@@ -129,7 +130,9 @@ def _found(place: Place, label: str, shared: str) -> _Found:
     by_symbol = Function("" if name == ALLOCATION else label, name)
     inner = source_name(place.inlined[0]) if place.inlined else ""
     by_source = Function(label, interface_of(inner, label, ALLOCATORS)) if inner else None
-    return _Found(by_symbol, by_source, symbol or name, place)
+    lines = f" {place.file.rpartition('/')[2]}:{place.line}" if place.line else ""
+    by_line = None if by_source is None else by_source._replace(name=by_source.name + lines)
+    return _Found(by_symbol, by_source, by_line, symbol or name, place)
 
 
 def _samples(totals: VariantTotals) -> CodeSamples:
@@ -177,12 +180,14 @@ class _Pair:
         rows = None if why else _rows_of(sides, _by_symbol, self.level)
         if rows is None:
             return replace(named, unknown=why or "too few executions were raced")
-        by_source = _rows_of(sides, _by_source, self.level) if _has_lines(sides) else None
+        ways = (_by_source, _by_line) if _has_lines(sides) else ()
+        by_source, by_line = (*(_rows_of(sides, way, self.level) for way in ways), None, None)[:2]
         return replace(
             named,
             total=rows[0],
             by_symbol=_with_facts(rows[1], sides),
             by_source=() if by_source is None else by_source[1],
+            by_line=() if by_line is None else by_line[1],
         )
 
     def _copies(self, trial: Trial) -> tuple[str, ...]:
@@ -296,6 +301,10 @@ def _by_symbol(execution: _Execution) -> Counter[Function]:
 
 def _by_source(execution: _Execution) -> Counter[Function]:
     return _counted(execution, lambda found: found.by_source or found.by_symbol)
+
+
+def _by_line(execution: _Execution) -> Counter[Function]:
+    return _counted(execution, lambda found: found.by_line or found.by_symbol)
 
 
 def _counted(execution: _Execution, chosen: Callable[[_Found], Function]) -> Counter[Function]:

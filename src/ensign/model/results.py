@@ -219,8 +219,8 @@ class FunctionCosts:
     """All of the CPU time of a variant and of the baseline on a workload, by function.
 
     Rows add up to the `total`; those that differ most come first. `by_symbol` has functions as the
-    linker knows them, `by_source` as they are written, inlined or not; that is empty where there
-    is no debug information. `samples` are those of the baseline (and its twin) and of the variant.
+    linker knows them, `by_source` as they are written, inlined or not, `by_line` these with a line
+    of their source; both are empty where there is no debug information. `samples` are those of the baseline (and its twin) and of the variant.
     `unknown` is why there are no rows.
     """
 
@@ -231,6 +231,7 @@ class FunctionCosts:
     total: FunctionCost | None = None
     by_symbol: tuple[FunctionCost, ...] = ()
     by_source: tuple[FunctionCost, ...] = ()
+    by_line: tuple[FunctionCost, ...] = ()
     unknown: str = ""
 
 

@@ -11,7 +11,7 @@ from ensign.model.validation import Section
 
 
 class InputFile(Section):
-    """A file that a command prints, or that is at an address, pinned by its checksum.
+    """A file that a command prints, that is at an address, or a wheel, pinned by its checksum.
 
     It is put below the study's folder, where the key of its table says, before anything is built;
     workloads name it by that path. A command runs in the study's folder, confined as a build is.
@@ -21,14 +21,19 @@ class InputFile(Section):
     url: str | None = Field(
         default=None, description="https address, file address, or a path relative to the study"
     )
+    wheel: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.+!_]+$",
+        description="of the Python package index: NAME==VERSION, which pip fetches",
+    )
     sha256: Sha256 = Field(description="of the file")
     limit: SizeText = Field(default="1GiB", description="most that it may have, or making it write")
     deadline: Duration = Field(default="10m", description="most that the command may take")
 
     @model_validator(mode="after")
     def _comes_from_somewhere(self) -> Self:
-        if (self.command is None) == (self.url is None):
-            raise ValueError("say 'command', which prints it, or 'url', where it is")
+        if sum(each is not None for each in (self.command, self.url, self.wheel)) != 1:
+            raise ValueError("say one of 'command', which prints it, 'url' and 'wheel'")
         return self
 
 

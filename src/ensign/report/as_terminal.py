@@ -376,7 +376,9 @@ def _functions(page: Page, result: Result, *, brief: bool) -> None:
         return
     from ensign.report import function_costs  # noqa: PLC0415  # few ask
 
-    for section in function_costs.function_sections(result):
+    sections = function_costs.function_sections(result)
+    shown = function_costs.shown_briefly(sections) if brief else sections
+    for section in shown:
         page.line(section.text)
         tables = section.brief if brief else section.tables
         for found in tables:
@@ -396,6 +398,10 @@ def _functions(page: Page, result: Result, *, brief: bool) -> None:
             page.blank()
         for row in () if brief else (row for found in tables for row in found.rows if row.facts):
             page.line(f"{row.name}: {'; '.join(row.facts)}", "dim")
+    if len(shown) < len(sections):
+        more = pluralize(len(sections) - len(shown), "more workload")
+        page.line(f"{more}, by function: --details", "dim")
+        page.blank()
 
 
 def _causes(page: Page, result: Result, *, brief: bool) -> None:

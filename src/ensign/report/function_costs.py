@@ -15,7 +15,7 @@ from ensign.report.words import Span, clean, percent, plain_share, signed
 
 HEADING = "Where the difference lies"
 COLUMNS = ("function", "before", "after", "adds", "interval")
-BY_SYMBOL, BY_SOURCE = "as linked", "as written, inlined or not"
+BY_SYMBOL, BY_SOURCE, BY_LINE = "as linked", "as written, inlined or not", "by source line"
 READ = (
     "Each row adds so much of the baseline's whole CPU time; all rows add up to the difference. "
     "What each function is charged with is its share of the places where the program stood when "
@@ -23,6 +23,7 @@ READ = (
 )
 _MOST, _MOST_BRIEF = 40, 8
 _NOTEWORTHY = 0.002
+_FEW = 3
 _COARSE, _FINE = 10, 0.1  # half widths of intervals in percent
 
 
@@ -52,12 +53,13 @@ class FunctionSection:
     """What there is to say of one variant and workload: a sentence, and tables.
 
     The first one is the better: that is in `brief`, with fewer rows, where the whole differs, so
-    that they explain something.
+    that they explain something; `size` is by how much (a share).
     """
 
     text: str
     tables: tuple[FunctionTable, ...] = ()
     brief: tuple[FunctionTable, ...] = ()
+    size: float = 0.0
 
 
 def function_sections(result: Result) -> tuple[FunctionSection, ...]:
@@ -72,8 +74,10 @@ def _section(costs: FunctionCosts, result: Result) -> FunctionSection:
     if total is None:
         text = f"Which functions {variant} differs in is not known: {clean(costs.unknown)}"
         return FunctionSection(f"{about}{text}.")
-    both = ((BY_SOURCE, costs.by_source), (BY_SYMBOL, costs.by_symbol))
-    ways = [(by, rows) for by, rows in both if rows]
+    every = (
+        (BY_SOURCE, costs.by_source), (BY_SYMBOL, costs.by_symbol), (BY_LINE, costs.by_line)
+    )  # fmt: skip
+    ways = [(by, rows) for by, rows in every if rows]
     tables = tuple(FunctionTable(by, tuple(_rows(rows, _MOST))) for by, rows in ways)
     interval = f"{_interval(total)}, {plain_share(costs.level)}"
     if not total.excludes_zero or not _may_differ(costs, result):
@@ -84,7 +88,14 @@ def _section(costs: FunctionCosts, result: Result) -> FunctionSection:
     taken = f"{costs.samples[0]:,} and {costs.samples[1]:,} samples"
     text = f"{variant} uses {amount} {more} CPU time than {baseline} ({interval}; {taken})"
     brief = tuple(FunctionTable(by, tuple(_rows(rows, _MOST_BRIEF))) for by, rows in ways[:1])
-    return FunctionSection(f"{about}{text}:", tables, brief)
+    return FunctionSection(f"{about}{text}:", tables, brief, abs(total.difference))
+
+
+def shown_briefly(sections: Sequence[FunctionSection]) -> list[FunctionSection]:
+    """Of many workloads those that differ most, and show it."""
+    if len(sections) <= _FEW:
+        return list(sections)
+    return sorted((each for each in sections if each.brief), key=lambda each: -each.size)[:_FEW]
 
 
 def _may_differ(costs: FunctionCosts, result: Result) -> bool:

@@ -13,6 +13,7 @@ from ensign.experiment.study_file import StudyFile, without_tables
 from ensign.explain.causes import (
     OF_FLAGS,
     OTHER_FLAGS,
+    OTHERS,
     Cause,
     choice_causes,
     flag_causes,
@@ -32,6 +33,7 @@ from ensign.variants.expand import expand, plain_name, same_choices
 
 _MOST_SINGLE, _GROUPS = 8, 6
 _MOST_SOURCES, _RELINKS = 3, 24
+_MOST = 0.5
 _LEAST_SHARE = 0.05  # of the difference, for a source to be tried by itself
 
 
@@ -173,6 +175,19 @@ def questions(a: Variant, b: Variant, first: Result, own: Sequence[str]) -> tupl
     return tuple(found)
 
 
+def named_sources(asked: Sequence[Question]) -> list[str]:
+    """Sources that questions ask about by name."""
+    every = (cause.name for each in asked if each.by == "sources" for cause in each.causes)
+    return [name for name in every if name != OTHERS]
+
+
+def others_hold_most(causes: Sequence[Causes]) -> bool:
+    """True if the sources that no function named are proven to do more than half, anywhere."""
+    tables = (table for table in causes if table.by == "sources")
+    rest = ((table.total, row) for table in tables for row in table.parts if row.name == OTHERS)
+    return any(row.proven and abs(row.effect) > _MOST * abs(total.effect) for total, row in rest)
+
+
 def end_of_flags(a: Variant, b: Variant, causes: Sequence[Causes]) -> Variant | None:
     """The first variant with those choices of the second that stand for many flags and matter.
 
@@ -219,14 +234,19 @@ def flag_question(
 
 
 def source_question(
-    a: Variant, b: Variant, sources: Sequence[str], causes: Sequence[Causes]
+    a: Variant,
+    b: Variant,
+    sources: Sequence[str],
+    causes: Sequence[Causes],
+    named: Sequence[str] = (),
 ) -> Question | None:
-    """The same of sources, where no function names one."""
+    """The same of sources that no function names; those that are `named` are asked beside them."""
     found = _next_split(sources, causes, ("source groups", "sources"))
     if found is None:
         return None
     by, groups = found
     are_all = sum(map(len, groups)) == len(sources)
+    groups = [*([name] for name in named), *groups]
     return Question(a, b, by, source_causes(a, b, groups, are_all=are_all))
 
 

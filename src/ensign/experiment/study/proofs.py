@@ -10,6 +10,8 @@ from ensign.experiment.study.causes import (
     end_of_flags,
     flag_question,
     is_shown,
+    named_sources,
+    others_hold_most,
     questions,
     rounds_of,
     source_question,
@@ -28,24 +30,41 @@ def proofs(
     """What is worth asking of a pair of the study's variants, each with its part of the time.
 
     Choices and sources first, then single flags of those choices that turned out to be causes.
-    `results` grows meanwhile: the last one has all causes that are known so far.
+    `results` grows meanwhile: the last one has all causes that are known so far. Sources that no
+    function names are asked in groups, those beside the named ones only where most lies there. Time
+    for questions that turn out to be needless goes to the next ones.
     """
     a, b = pair.variants
     if not proof_ns or not is_shown(results[-1]):
         return
     sources = sources_of(pair, ports) if can_mix_sources(a, b) else []
     first = questions(a, b, results[-1], sources)
-    if len(sources) == 1 or any(question.by == "sources" for question in first):
-        sources = []
+    named = named_sources(first)
+    left = [source for source in sources if source not in named] if len(sources) > 1 else []
     _, flags = _flags(file, a, b, results[-1], ports)
-    budget_ns = proof_ns // max(1, len(first) + rounds_of(sources) + rounds_of(flags))
-    for question in first:
-        yield question, budget_ns
-    while asked := source_question(a, b, sources, results[-1].causes):
-        yield asked, budget_ns
+    left_ns = proof_ns
+
+    def part(rounds: int) -> int:
+        nonlocal left_ns
+        taken_ns = left_ns // max(1, rounds)
+        left_ns -= taken_ns
+        return taken_ns
+
+    later = (min(1, rounds_of(left)) if named else rounds_of(left)) + rounds_of(flags)
+    for number, question in enumerate(first):
+        yield question, part(len(first) - number + later)
+    told = len(results[-1].causes)
+    if named and not others_hold_most(results[-1].causes):
+        left = []
     end, flags = _flags(file, a, b, results[-1], ports)
+    rounds = rounds_of(left)
+    while asked := source_question(a, b, left, results[-1].causes[told:], named):
+        yield asked, part(rounds + rounds_of(flags))
+        rounds = max(1, rounds - 1)
+    rounds = rounds_of(flags)
     while end is not None and (asked := flag_question(a, end, flags, results[-1].causes)):
-        yield asked, budget_ns
+        yield asked, part(rounds)
+        rounds = max(1, rounds - 1)
 
 
 def _flags(
