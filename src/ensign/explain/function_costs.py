@@ -52,7 +52,7 @@ class Function(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A place's function, as a symbol, as it is written and with its line, and what the symbol is."""
+    """A place's function: as a symbol, as written, with its line; and what the symbol is."""
 
     by_symbol: Function
     by_source: Function | None

@@ -220,8 +220,8 @@ class FunctionCosts:
 
     Rows add up to the `total`; those that differ most come first. `by_symbol` has functions as the
     linker knows them, `by_source` as they are written, inlined or not, `by_line` these with a line
-    of their source; both are empty where there is no debug information. `samples` are those of the baseline (and its twin) and of the variant.
-    `unknown` is why there are no rows.
+    of their source; both are empty where there is no debug information. `samples` are those of the
+    baseline (and its twin) and of the variant. `unknown` is why there are no rows.
     """
 
     variant: str
