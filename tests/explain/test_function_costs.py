@@ -129,6 +129,9 @@ def test_system_calls_are_told_by_samples_where_nobody_sleeps(program: Path) -> 
     assert rows[KERNEL].before_ns == pytest.approx(10 * MS)
     assert rows[KERNEL].after_ns == pytest.approx(40 * MS)
     assert rows["work"].difference == pytest.approx(0)
+    driven = [replace(each, mode=Mode.DRIVEN) for each in trials]
+    rows = by_name(costs(driven).by_symbol)
+    assert rows[KERNEL].before_ns == pytest.approx(12.5 * MS)
     asleep = [
         replace(each, variants=tuple(replace(v, wall_ns=2 * v.wall_ns) for v in each.variants))
         for each in trials

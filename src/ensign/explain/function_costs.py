@@ -209,12 +209,16 @@ class _Pair:
             ),
             sum(each.elsewhere for each in taken),
             sum(each.in_calls for each in taken),
+            awaits=trial.mode is Mode.DRIVEN,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Execution:
-    """Mean times (ns per operation) of the copies of a side in a trial, and all their samples."""
+    """Mean times (ns per operation) of the copies of a side in a trial, and all their samples.
+
+    Who `awaits` its load stands in a system call whenever that is done.
+    """
 
     wall_ns: float
     user_ns: float
@@ -222,6 +226,7 @@ class _Execution:
     in_files: tuple[_Sample, ...]
     elsewhere: int
     in_calls: int
+    awaits: bool = False
 
     @property
     def in_code(self) -> int:
@@ -356,7 +361,8 @@ def _computes(side: Sequence[_Execution]) -> bool:
     wall = sum(each.wall_ns for each in side)
     calls = sum(each.in_calls for each in side)
     code = sum(each.in_code for each in side)
-    if not code or not wall or not user + system:
+    awaits = any(each.awaits for each in side)
+    if awaits or not code or not wall or not user + system:
         return False
     accounted = system / (user + system)
     is_busy = _LEAST_BUSY <= (user + system) / wall <= _MOST_BUSY
