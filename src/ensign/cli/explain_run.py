@@ -19,7 +19,7 @@ from ensign.cli.study_run import raced_study, tell_study
 from ensign.experiment.causes import with_causes
 from ensign.experiment.compare.options import Options
 from ensign.experiment.ports import Ports
-from ensign.experiment.study.causes import is_shown, study_text
+from ensign.experiment.study.causes import is_shown, study_text, with_relinks
 from ensign.experiment.study.prepare import open_study
 from ensign.experiment.study.proofs import proofs
 from ensign.experiment.study.repair import losers, repair_study, repairs_of
@@ -75,6 +75,7 @@ def variants(
     ports = Ports(race_lock=machine_lock(share=share_machine))
     file = open_study(asked.path, ports).with_workloads(asked.workloads)
     pair = file.with_pair(*asked.pair, asked.look)
+    pair = with_relinks(pair) if asked.proof_ns else pair
     told = partial(_with_redo, shlex.join(asked.redo))
     outcome, raced = raced_study(pair, ports, told=told), pair
     results, rounds = [outcome.result], Counter[str]()

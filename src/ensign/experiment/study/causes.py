@@ -23,7 +23,7 @@ from ensign.explain.causes import (
 )
 from ensign.model.comparisons import Direction
 from ensign.model.results import Causes, FunctionCost, Result
-from ensign.model.study_axes import Axes, Choice, Layouts
+from ensign.model.study_axes import Axes, Choice
 from ensign.model.study_explain import By, Explain, ToggledCause
 from ensign.model.study_race import Race
 from ensign.model.unit_choices import can_be_named
@@ -61,9 +61,8 @@ class Question:
         causes = [ToggledCause(name=c.name, added=one, removed=two) for c, one, two in pairs]
         start = "" if self.start is None else start
         explain = Explain(variant=variant, by=self.by, start=start, causes=causes)
-        layouts = _layouts(derived.study.layouts)
-        study = derived.study.model_copy(update={"explain": explain, "layouts": layouts})
-        return replace(derived, study=study)
+        study = derived.study.model_copy(update={"explain": explain})
+        return with_relinks(replace(derived, study=study))
 
     @staticmethod
     def _name_of(variants: Sequence[Variant], point: Variant) -> str:
@@ -137,11 +136,16 @@ def _value(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _layouts(asked: Layouts) -> Layouts:
-    """As many relinks as intervals gain by: cells are many, and each needs them all."""
+def with_relinks(file: StudyFile) -> StudyFile:
+    """With as many relinks as intervals of causes gain by, where the study names no number.
+
+    Both ends have them from the first look on: they would be built again for the proof.
+    """
+    asked = file.study.layouts
     if asked.variants != "all" or asked.count is not None:
-        return asked
-    return asked.model_copy(update={"count": _RELINKS})
+        return file
+    layouts = asked.model_copy(update={"count": _RELINKS})
+    return replace(file, study=file.study.model_copy(update={"layouts": layouts}))
 
 
 def _choice(variant: Variant, *, every: bool = False) -> Choice:
