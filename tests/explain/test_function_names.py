@@ -33,6 +33,7 @@ def test_clones_have_the_name_of_what_was_written(symbol: str, expected: str) ->
     ("name", "file", "expected"),
     [
         ("__memmove_avx_unaligned_erms", "libc.so.6", "memmove"),
+        ("__memcpy_sse2_unaligned", "libc.so.6", "memmove"),
         ("__memset_evex_unaligned", "libc.so.6", "memset"),
         ("__strlen_sse2", "libc.so.6", "strlen"),
         ("__sin_fma", "libm.so.6", "sin"),

@@ -21,6 +21,8 @@ _ALLOCATION = re.compile(
     r"(?:__libc_|_int_|je_|tc_|mi_)?(?:malloc|free|calloc|realloc|memalign)(?:_[a-z]+)*|"
     r"_mid_memalign|sysmalloc|unlink_chunk|tcache_[a-z_]+|malloc_consolidate|systrim"
 )
+# The same code under two names.
+_SAME = {"memcpy": "memmove"}
 _C_LIBRARY = re.compile(r"(?:libc|ld-linux)\b.*")
 
 
@@ -39,4 +41,6 @@ def interface_of(name: str, file: str, allocators: tuple[str, ...]) -> str:
     if _C_LIBRARY.fullmatch(file) and _ALLOCATION.fullmatch(name):
         return ALLOCATION
     chosen = _CHOSEN.fullmatch(name)
-    return chosen[1] if chosen and file.startswith(("libc.", "libc-", "libm.", "libm-")) else name
+    if chosen is None or not file.startswith(("libc.", "libc-", "libm.", "libm-")):
+        return name
+    return _SAME.get(chosen[1], chosen[1])
