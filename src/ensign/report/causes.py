@@ -22,6 +22,7 @@ READ = (
 REST = "not explained by these"
 PROVEN, UNPROVEN, NOT_RACED, SAME = "proven", "unproven", "not raced", "identical"
 _FEW = 3
+_CANCELING = 2.0  # share of a difference above which a share of it says less than a size
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +101,18 @@ def _sentence(causes: Causes, result: Result) -> str:
     proven = [part for part in causes.parts if part.proven]
     if not proven:
         return f"{text}; no cause of {len(causes.parts)} is proven."
-    named = ", ".join(f"{_whole(part.share)} is {clean(part.name)}" for part in proven[:_FEW])
+    few = proven[:_FEW]
+    cancel = any(abs(part.share) > _CANCELING for part in few)
+    sized = [percent(each.effect) if cancel else _whole(each.share) for each in (*few, causes.rest)]
+    named = ", ".join(f"{s} is {clean(part.name)}" for s, part in zip(sized, few, strict=False))
     told = (
         f" What {clean(part.name)} adds depends on the others: {percent(part.alone)} alone, "
         f"{percent(part.last)} beside them."
-        for part in proven[:_FEW]
+        for part in few
         if part.depends
     )
-    return f"{text}. Of that, {named}; {_whole(causes.rest.share)} is not explained.{''.join(told)}"
+    start = "Causes cancel in part:" if cancel else "Of that,"
+    return f"{text}. {start} {named}; {sized[-1]} is not explained.{''.join(told)}"
 
 
 def _row(part: CauseShare) -> CauseRow:
