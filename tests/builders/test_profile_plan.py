@@ -113,6 +113,17 @@ def test_a_second_profile_comes_from_the_same_instrumented_program() -> None:
     assert planned.stage_of["clang-pgo"] != planned.stage_of["clang-pgo-p2"]
 
 
+def test_a_variant_may_be_trained_on_a_test_as_well_or_on_less() -> None:
+    also = replace(_PGO, name="also", training="also run")
+    less = replace(_PGO, name="less", training="all but learn")
+    planned = plan(GCC_O2, _PGO, also, less)
+    profiles = {planned.stage(planned.stage_of[v]).profile for v in ("clang-pgo", "also", "less")}
+    steps = [planned.stage(key).training_steps for key in profiles]
+    trained = {tuple(each.name for each in one.workloads) for one in steps if one is not None}
+    assert trained == {("learn",), ("learn", "run"), ()}
+    assert len({planned.stage(key).parent for key in profiles}) == 1
+
+
 def test_training_with_tools_waits_for_the_baseline_even_where_that_is_trained() -> None:
     uses_tool = {"workloads": [{"name": "learn", "command": ["{tool}", "{artifact}"]}]}
     baseline = replace(GCC_O2, pgo="on")

@@ -270,12 +270,13 @@ def test_causes_of_variants_that_are_not_there_are_a_mistake() -> None:
 
 def test_repairs_are_small_changes_the_best_of_which_is_confirmed() -> None:
     trained = replace(B, pgo="on")
-    tried = repairs_of(A, trained, looked_at(B.name), gcc=True)
+    tried = repairs_of(A, trained, looked_at(B.name), ["w"], gcc=True)
     assert tried[0].flags == "-fno-plt -g1 -fprofile-partial-training"
-    assert tried[1].units == "src/b.c: optimization=-O2 pgo=off flags="
+    assert (tried[1].pgo, tried[1].training) == ("on", "also w")
+    assert tried[2].units == "src/b.c: optimization=-O2 pgo=off flags="
     assert [each.alignment for each in tried].count("loops") == 1
     assert [each.pgo for each in tried].count("off") == 1
-    derived = repair_study(FILE, (A, B), repairs_of(A, B, looked_at(B.name), gcc=True), "3m")
+    derived = repair_study(FILE, (A, B), repairs_of(A, B, looked_at(B.name), ["w"], gcc=True), "3m")
     again = parse_study(study_text(derived), Path("repair.toml"))
     assert again.variants == derived.variants
     assert again.study.race.confirm is not None

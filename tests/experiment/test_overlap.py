@@ -5,6 +5,7 @@ import pytest
 from ensign.experiment.study.result import overlap_findings
 from ensign.model.findings import Severity
 from ensign.model.study import Study
+from ensign.model.study_axes import Choice
 
 _SERVER = {"command": ["{artifact}", "{port}"]}
 
@@ -23,6 +24,18 @@ def study(training: dict[str, object] | None, test: dict[str, object]) -> Study:
             "workloads": [test],
         }
     )
+
+
+def test_a_variant_that_is_trained_on_a_test_says_so() -> None:
+    other: dict[str, object] = {
+        "name": "learn",
+        "load": ["load", "-n", "1000", "-t", "get"],
+    }
+    plain = study(other, _TEST)
+    also = plain.model_copy(update={"include": [Choice(pgo="on", training="also set")]})
+    (finding,) = overlap_findings(also)
+    assert (finding.code, finding.severity) == ("training-overlaps-tests", Severity.WARNING)
+    assert "also set" in finding.text
 
 
 _TEST: dict[str, object] = {"name": "set", "load": ["load", "-n", "{requests}", "-t", "set"]}

@@ -131,9 +131,7 @@ def _trains(study: Study, variants: Iterable[Variant]) -> bool:
 def _stages(context: _CompilerContext, variant: Variant, tools_from: str) -> Iterator[Stage]:
     """The stages of a variant in order, the program itself last."""
     name = variant.name
-    shared = training_steps_of(
-        context.study, variant.profile, tools_from, context.place.training_sha256
-    )
+    shared = training_steps_of(context.study, variant, tools_from, context.place.training_sha256)
     if not trained(variant) or shared is None:
         yield from _built(context, variant, _Use(context.flags(variant)))
         return

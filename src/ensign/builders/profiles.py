@@ -24,6 +24,7 @@ from ensign.model.builds import ProfileCoverage
 from ensign.model.study import Study
 from ensign.model.study_workload import Workload
 from ensign.model.units import parse_duration_ns
+from ensign.model.variants import Variant
 from ensign.proof.bounded_elf import DamagedFile, elf_of
 from ensign.proof.symbol_tables import counter_idents
 from ensign.toolchains import profiling
@@ -90,18 +91,18 @@ class TrainingSteps:
 
 
 def training_steps_of(
-    study: Study, index: int, tools_from: str, files_sha256: str
+    study: Study, variant: Variant, tools_from: str, files_sha256: str
 ) -> TrainingSteps | None:
-    """Values that all profiles of a study share; None where it has no training."""
+    """Values that all profiles of a variant share; None where there is no training."""
     training = study.training
     if training is None:
         return None
     return TrainingSteps(
-        workloads=tuple(training.workloads),
+        workloads=study.trained_on(variant.training),
         deadline_ns=parse_duration_ns(training.deadline),
         server="" if study.server is None else study.server.model_dump_json(),
         files_sha256=files_sha256,
-        index=index,
+        index=variant.profile,
         tools_from=tools_from,
     )
 
@@ -124,7 +125,8 @@ def _texts(study: Study) -> Iterable[str]:
     if study.server is not None:
         yield from study.server.command
         yield from study.server.env.values()
-    for workload in study.training.workloads:
+    every = (each for choice in study.training_choices for each in study.trained_on(choice))
+    for workload in every:
         yield from workload.load or ()
         yield from workload.command or ()
         yield from workload.server_args

@@ -140,7 +140,7 @@ def repair(
     first = raced_study(pair.with_workloads(lost[:_MOST_LOOKED_AT]), ports)
     variant = pair.variants[1]
     gcc = variant.compiler.startswith(("gcc", "g++"))
-    tried = repairs_of(baseline, variant, first.result, gcc=gcc)
+    tried = repairs_of(baseline, variant, first.result, lost, gcc=gcc)
     if not tried:
         say("No change is known that would help: no source is guilty, and no choice can be left.\n")
         return 0

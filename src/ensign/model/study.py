@@ -18,6 +18,7 @@ from ensign.model.study_source import InputFile, Source
 from ensign.model.study_suite import Suite, Tests
 from ensign.model.study_values import Duration, InputPath, Name
 from ensign.model.study_workload import Server, Workload
+from ensign.model.training_choice import read_training_choice
 from ensign.model.units import parse_duration_ns
 from ensign.model.validation import Section
 from ensign.model.variants import OWN_COMPILER
@@ -99,6 +100,22 @@ class Study(Section):
     def finds_libraries(self) -> bool:
         """True if libraries of a build that its program is linked with are taken with it."""
         return self.build.system is not None or OWN_COMPILER in self.axes.compiler
+
+    def trained_on(self, choice: str) -> tuple[Workload, ...]:
+        """What a profile is trained on, by what a variant says of it; nothing without training."""
+        if self.training is None:
+            return ()
+        trained, read = self.training.workloads, read_training_choice(choice)
+        if read.without:
+            return tuple(each for each in trained if each.name not in read.names)
+        also = (each for each in self.workloads if each.name in read.names)
+        return (*trained, *(each.of_length(self.training.requests) for each in also))
+
+    @property
+    def training_choices(self) -> tuple[str, ...]:
+        """What variants say of their training, each once."""
+        said = (*self.axes.training, *(each.training or "" for each in self.include))
+        return tuple(dict.fromkeys(said))
 
     @property
     def takes_more_than_program(self) -> bool:

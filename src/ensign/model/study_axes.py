@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
+from ensign.model.training_choice import read_training_choice
 from ensign.model.unit_choices import read_unit_choices
 from ensign.model.validation import Section
 
@@ -65,6 +66,10 @@ def _revision(text: str) -> str:
     return text
 
 
+def _training(text: str) -> str:
+    return str(read_training_choice(text))
+
+
 def _units(text: str) -> str:
     if not text:
         return text
@@ -82,6 +87,7 @@ Optimization = Annotated[str, AfterValidator(_optimization)]
 Flags = Annotated[str, AfterValidator(_flags)]
 Revision = Annotated[str, AfterValidator(_revision)]
 Units = Annotated[str, AfterValidator(_units)]
+TrainedOn = Annotated[str, AfterValidator(_training)]
 Lto = Literal["off", "full", "thin"]
 Target = Literal["default", "generic", "x86-64-v2", "x86-64-v3", "x86-64-v4", "native"]
 Switch = Literal["off", "on"]
@@ -143,6 +149,12 @@ class Axes(Section):
     bolt: list[Switch] = Field(
         default=["off"], min_length=1, description="layout after the link by llvm-bolt"
     )
+    training: list[TrainedOn] = Field(
+        default=[""],
+        min_length=1,
+        description="what a profile learns from: [training] alone, with tests of the study (also "
+        "TEST …), or without some of its workloads (all but WORKLOAD …)",
+    )
     linker: list[Linker] = Field(
         default=["default"], min_length=1, description="default: GCC's own, Clang's lld"
     )
@@ -203,6 +215,7 @@ class Choice(Section):
     target: Target | None = Field(default=None, description="processor that code is made for")
     pgo: Switch | None = Field(default=None, description="profile at the compiler")
     bolt: Switch | None = Field(default=None, description="layout after the link")
+    training: TrainedOn | None = Field(default=None, description="what a profile learns from")
     linker: Linker | None = Field(default=None, description="the linker")
     interposition: Off | None = Field(default=None, description="semantic interposition")
     plt: Off | None = Field(default=None, description="calls through the PLT")

@@ -20,6 +20,7 @@ from ensign.model.study_problems import (
 )
 from ensign.model.study_source import DebianSource, GitSource, PathSource
 from ensign.model.study_workload import Server
+from ensign.model.training_choice import read_training_choice
 from ensign.model.variants import AXES, OWN_COMPILER
 
 # Also those of CMake: ${sourceDir}, $env{HOME}.
@@ -42,6 +43,7 @@ def broken_rules(study: Study) -> tuple[Problem, ...]:
         *_prefer(study),
         *_check(study),
         *_training(study),
+        *_training_choices(study),
         *_ship(study),
     )
 
@@ -210,6 +212,26 @@ def _training(study: Study) -> Iterator[Problem]:
     if study.training.tests and study.suite is None:
         text = "'tests' of the training are tests of a [suite], and there is none"
         yield Problem(("training", "tests"), text)
+
+
+def _training_choices(study: Study) -> Iterator[Problem]:
+    """Workloads and tests that variants name beside their training, where there are none."""
+    said: list[tuple[Where, str]] = [
+        (("axes", "training", index), each) for index, each in enumerate(study.axes.training)
+    ]
+    said += [
+        (("include", index, "training"), each.training or "")
+        for index, each in enumerate(study.include)
+    ]
+    trained = [] if study.training is None else study.training.workloads
+    for where, text in said:
+        choice = read_training_choice(text)
+        known = [each.name for each in (trained if choice.without else study.workloads)]
+        for name in choice.names:
+            if name not in known:
+                what = "training workload" if choice.without else "workload"
+                near = suggestion(name, known)
+                yield Problem(where, f"'training': there is no {what} '{name}'{near}")
 
 
 def _untrained(study: Study) -> Iterator[Problem]:

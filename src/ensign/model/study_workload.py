@@ -247,6 +247,11 @@ class Workload(Section):
         asked = any("requests" in names_in(word) for argv in argvs for word in argv)
         return self.drive is not None or asked
 
+    def of_length(self, requests: int) -> Workload:
+        """The workload with so many requests, where it says no number and sends some."""
+        known = self.fixed_requests is not None or not self.sends_requests
+        return self if known else self.model_copy(update={"requests": requests})
+
     @property
     def identity(self) -> dict[str, object]:
         """Everything that a run depends on, as JSON; later keys only where they say something."""

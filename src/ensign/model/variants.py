@@ -20,6 +20,7 @@ class Variant:
     `plain` where the bundled ones are built without the variant's flags, `flags` where with them.
     `revision` is a commit, tag or branch of the source, "" the one that the source itself names.
     `units` are sources with other choices, as `read_unit_choices` reads them; "" is none.
+    `training` is what a profile is trained on besides, or without (`read_training_choice`).
     With the compiler `default` the project's own commands say compiler and flags, and nothing is
     added to them. `profile` is no axis: it counts profiles that are collected independently.
     """
@@ -32,6 +33,7 @@ class Variant:
     target: str = "default"
     pgo: str = "off"
     bolt: str = "off"
+    training: str = ""
     linker: str = "default"
     interposition: str = "default"
     plt: str = "default"

@@ -241,6 +241,8 @@ def _short(axis: str, value: str) -> str:
         return f"no-{axis}"
     if axis == "dependencies":
         return "deps"
+    if axis == "training":
+        return f"trained-{_cut_slug(value)}"
     if axis == "units":
         return _cut_slug(value)  # a group may name hundreds of sources
     prefix = {

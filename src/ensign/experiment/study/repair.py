@@ -11,7 +11,8 @@ from ensign.explain.causes import can_mix_sources, choice_causes, source_causes
 from ensign.model.comparisons import Direction, Size
 from ensign.model.results import Result
 from ensign.model.study_race import Confirm
-from ensign.model.variants import Variant
+from ensign.model.training_choice import TrainingChoice
+from ensign.model.variants import Variant, trained
 
 _MOST_CHOICES = 4
 _PARTIAL_TRAINING = "-fprofile-partial-training"
@@ -32,16 +33,22 @@ def losers(result: Result, variant: str) -> tuple[str, ...]:
     return tuple(row.workload for row in ordered)
 
 
-def repairs_of(baseline: Variant, variant: Variant, first: Result, *, gcc: bool) -> list[Variant]:
+def repairs_of(
+    baseline: Variant, variant: Variant, first: Result, lost: Sequence[str], *, gcc: bool
+) -> list[Variant]:
     """Variants that are nearly the one to be repaired, the smallest changes first.
 
-    What compilers offer, then sources that are compiled as in the baseline (those whose functions
-    add most on the losing workloads, one by one and together), then without one of its choices.
+    What compilers offer, a training on what is `lost` as well, then sources that are compiled as in
+    the baseline (those whose functions add most on the losing workloads, one by one and together),
+    then without one of its choices.
     """
     found: list[Variant] = []
     if variant.pgo == "on" and gcc and _PARTIAL_TRAINING not in variant.flags:
         flags = f"{variant.flags} {_PARTIAL_TRAINING}".strip()
         found.append(replace(variant, name="", flags=flags))
+    if trained(variant) and not variant.training:
+        also = str(TrainingChoice(tuple(lost)))
+        found.append(replace(variant, name="", training=also))
     mixes = can_mix_sources(baseline, variant)
     sources = guilty_sources(first, variant.name, worse=True) if mixes else []
     if sources:

@@ -24,10 +24,11 @@ from ensign.model.experiment import Experiment
 from ensign.model.finding_kinds.race import (
     TRAINING_OVERLAPS_TESTS,
 )
-from ensign.model.findings import Finding
+from ensign.model.findings import Finding, Severity
 from ensign.model.results import Result
 from ensign.model.study import Study
 from ensign.model.study_workload import Workload
+from ensign.model.training_choice import ALSO
 from ensign.model.trials import TWIN, Trial
 from ensign.model.units import parse_duration_ns, parse_share
 from ensign.model.variants import AXES, DEFAULTS
@@ -158,13 +159,14 @@ def overlap_findings(study: Study) -> tuple[Finding, ...]:
         for test in study.workloads
         if _same_command(trained, test)
     ]
-    if not pairs:
-        return ()
-    text = (
-        f"training and tests overlap ({'; '.join(pairs)}): what PGO and BOLT gain here, "
-        "they gain on what they have seen"
+    seen = "what PGO and BOLT gain there, they gain on what they have seen"
+    text = f"training and tests overlap ({'; '.join(pairs)}): {seen}"
+    also = [text for text in study.training_choices if text.startswith(ALSO)]
+    told = TRAINING_OVERLAPS_TESTS.as_severity(Severity.WARNING, "variants ask for it by an axis")
+    return (
+        *((TRAINING_OVERLAPS_TESTS.found(text),) if pairs else ()),
+        *(told.found(f"variants are trained on tests ({text}): {seen}") for text in also),
     )
-    return (TRAINING_OVERLAPS_TESTS.found(text),)
 
 
 def _same_command(one: Workload, other: Workload) -> bool:
