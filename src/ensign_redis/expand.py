@@ -45,7 +45,7 @@ def expanded(study: Study, found: Mapping[str, SourceFile]) -> Study:
         trained_on = chosen(found, training.tests, "[training] 'tests'")
         names = short_names([test.name for test in trained_on])
         runs = [_workload(test, f"{names[test.name]}", study.suite) for test in trained_on]
-        runs = [_of_length(each, training.requests) for each in runs]
+        runs = [each.of_length(training.requests) for each in runs]
         changes["training"] = training.model_copy(
             update={"tests": None, "workloads": [*training.workloads, *runs]}
         )
@@ -110,10 +110,6 @@ def _workload(test: Test, name: str, suite: Suite) -> Workload:
         requests=part.requests,
         rounding=_ROUNDING,
     )
-
-
-def _of_length(workload: Workload, requests: int) -> Workload:
-    return workload.model_copy(update={"requests": workload.requests or requests})
 
 
 def scaled(test: Test, scale: float, *, values: bool) -> Test:

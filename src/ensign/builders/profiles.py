@@ -125,8 +125,7 @@ def _texts(study: Study) -> Iterable[str]:
     if study.server is not None:
         yield from study.server.command
         yield from study.server.env.values()
-    every = (each for choice in study.training_choices for each in study.trained_on(choice))
-    for workload in every:
+    for workload in study.training_workloads:
         yield from workload.load or ()
         yield from workload.command or ()
         yield from workload.server_args

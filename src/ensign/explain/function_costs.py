@@ -130,8 +130,8 @@ def _found(place: Place, label: str, shared: str) -> _Found:
     by_symbol = Function("" if name == ALLOCATION else label, name)
     inner = source_name(place.inlined[0]) if place.inlined else ""
     by_source = Function(label, interface_of(inner, label, ALLOCATORS)) if inner else None
-    lines = f" {place.file.rpartition('/')[2]}:{place.line}" if place.line else ""
-    by_line = None if by_source is None else by_source._replace(name=by_source.name + lines)
+    line = f" {place.file.rpartition('/')[2]}:{place.line}" if place.line else ""
+    by_line = None if by_source is None else by_source._replace(name=by_source.name + line)
     return _Found(by_symbol, by_source, by_line, symbol or name, place)
 
 
@@ -180,15 +180,12 @@ class _Pair:
         rows = None if why else _rows_of(sides, _by_symbol, self.level)
         if rows is None:
             return replace(named, unknown=why or "too few executions were raced")
-        ways = (_by_source, _by_line) if _has_lines(sides) else ()
-        by_source, by_line = (*(_rows_of(sides, way, self.level) for way in ways), None, None)[:2]
-        return replace(
-            named,
-            total=rows[0],
-            by_symbol=_with_facts(rows[1], sides),
-            by_source=() if by_source is None else by_source[1],
-            by_line=() if by_line is None else by_line[1],
-        )
+        costs = replace(named, total=rows[0], by_symbol=_with_facts(rows[1], sides))
+        by_source = _rows_of(sides, _by_source, self.level) if _has_lines(sides) else None
+        by_line = by_source and _rows_of(sides, _by_line, self.level)
+        if by_source is None or by_line is None:
+            return costs
+        return replace(costs, by_source=by_source[1], by_line=by_line[1])
 
     def _copies(self, trial: Trial) -> tuple[str, ...]:
         """The baseline that the variant was raced with, and its twin."""

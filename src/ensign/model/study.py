@@ -114,8 +114,14 @@ class Study(Section):
     @property
     def training_choices(self) -> tuple[str, ...]:
         """What variants say of their training, each once."""
-        said = (*self.axes.training, *(each.training or "" for each in self.include))
+        rules = (*self.include, self.baseline)
+        said = (*self.axes.training, *(each.training or "" for each in rules))
         return tuple(dict.fromkeys(said))
+
+    @property
+    def training_workloads(self) -> tuple[Workload, ...]:
+        """All that the profile of some variant is trained on; once for each way to be trained."""
+        return tuple(each for said in self.training_choices for each in self.trained_on(said))
 
     @property
     def takes_more_than_program(self) -> bool:

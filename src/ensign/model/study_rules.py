@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ensign.model import placeholders
 from ensign.model.study import Study
+from ensign.model.study_axes import Choice
 from ensign.model.study_build import CheckSection
 from ensign.model.study_environment import HOST
 from ensign.model.study_problems import (
@@ -219,10 +220,11 @@ def _training_choices(study: Study) -> Iterator[Problem]:
     said: list[tuple[Where, str]] = [
         (("axes", "training", index), each) for index, each in enumerate(study.axes.training)
     ]
-    said += [
-        (("include", index, "training"), each.training or "")
-        for index, each in enumerate(study.include)
+    rules: list[tuple[Where, Choice]] = [
+        *((("include", index), each) for index, each in enumerate(study.include)),
+        (("baseline",), study.baseline),
     ]
+    said += [((*where, "training"), each.training or "") for where, each in rules]
     trained = [] if study.training is None else study.training.workloads
     for where, text in said:
         choice = read_training_choice(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-ALSO, _ALL_BUT = "also ", "all but "
+_ALSO, _ALL_BUT = "also ", "all but "
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,12 +15,12 @@ class TrainingChoice:
     without: bool = False
 
     def __str__(self) -> str:
-        return f"{_ALL_BUT if self.without else ALSO}{' '.join(self.names)}" if self.names else ""
+        return f"{_ALL_BUT if self.without else _ALSO}{' '.join(self.names)}" if self.names else ""
 
 
 def read_training_choice(text: str) -> TrainingChoice:
     """The choice in a text such as `also get-p16` or `all but train-lists`. ValueError."""
-    for start in (ALSO, _ALL_BUT):
+    for start in (_ALSO, _ALL_BUT):
         names = tuple(text.removeprefix(start).split())
         if text.startswith(start) and names:
             return TrainingChoice(names, start == _ALL_BUT)

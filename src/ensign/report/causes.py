@@ -103,8 +103,8 @@ def _sentence(causes: Causes, result: Result) -> str:
         return f"{text}; no cause of {len(causes.parts)} is proven."
     few = proven[:_FEW]
     cancel = any(abs(part.share) > _CANCELING for part in few)
-    sized = [percent(each.effect) if cancel else _whole(each.share) for each in (*few, causes.rest)]
-    named = ", ".join(f"{s} is {clean(part.name)}" for s, part in zip(sized, few, strict=False))
+    *sizes, rest = (percent(c.effect) if cancel else _whole(c.share) for c in (*few, causes.rest))
+    named = ", ".join(f"{s} is {clean(part.name)}" for s, part in zip(sizes, few, strict=True))
     told = (
         f" What {clean(part.name)} adds depends on the others: {percent(part.alone)} alone, "
         f"{percent(part.last)} beside them."
@@ -112,7 +112,7 @@ def _sentence(causes: Causes, result: Result) -> str:
         if part.depends
     )
     start = "Causes cancel in part:" if cancel else "Of that,"
-    return f"{text}. {start} {named}; {sized[-1]} is not explained.{''.join(told)}"
+    return f"{text}. {start} {named}; {rest} is not explained.{''.join(told)}"
 
 
 def _row(part: CauseShare) -> CauseRow:

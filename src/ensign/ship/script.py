@@ -151,11 +151,8 @@ def _shell(name: str) -> str:
 
 def drive_files(study: Study) -> dict[str, bytes]:
     """Requests of ensign's load generator in the training, by the names of their files."""
-    workloads = {
-        each.name: each for choice in study.training_choices for each in study.trained_on(choice)
-    }
     files: dict[str, bytes] = {}
-    for workload in workloads.values():
+    for workload in study.training_workloads:
         for name, drive, operations in _drives(workload):
             said = drive_json(drive, operations=operations, seed=study.race.seed)
             request = {"schema": 1, "address": _ADDRESS, "drive": said}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from ensign.experiment.ports import Ports
 from ensign.experiment.study.causes import (
@@ -42,29 +43,44 @@ def proofs(
     named = named_sources(first)
     left = [source for source in sources if source not in named] if len(sources) > 1 else []
     _, flags = _flags(file, a, b, results[-1], ports)
-    left_ns = proof_ns
-
-    def part(rounds: int) -> int:
-        nonlocal left_ns
-        taken_ns = left_ns // max(1, rounds)
-        left_ns -= taken_ns
-        return taken_ns
-
+    time = _Time(proof_ns)
     later = (min(1, rounds_of(left)) if named else rounds_of(left)) + rounds_of(flags)
     for number, question in enumerate(first):
-        yield question, part(len(first) - number + later)
+        yield question, time.part(len(first) - number + later)
     told = len(results[-1].causes)
     if named and not others_hold_most(results[-1].causes):
         left = []
     end, flags = _flags(file, a, b, results[-1], ports)
-    rounds = rounds_of(left)
-    while asked := source_question(a, b, left, results[-1].causes[told:], named):
-        yield asked, part(rounds + rounds_of(flags))
-        rounds = max(1, rounds - 1)
-    rounds = rounds_of(flags)
-    while end is not None and (asked := flag_question(a, end, flags, results[-1].causes)):
-        yield asked, part(rounds)
-        rounds = max(1, rounds - 1)
+
+    def of_sources() -> Question | None:
+        return source_question(a, b, left, results[-1].causes[told:], named)
+
+    def of_flags() -> Question | None:
+        return None if end is None else flag_question(a, end, flags, results[-1].causes)
+
+    yield from time.parts(of_sources, rounds_of(left), after=rounds_of(flags))
+    yield from time.parts(of_flags, rounds_of(flags), after=0)
+
+
+@dataclass(slots=True)
+class _Time:
+    """Time that questions have, of which each takes a part."""
+
+    left_ns: int
+
+    def part(self, rounds: int) -> int:
+        """Takes as much for a question as each of so many has."""
+        taken_ns = self.left_ns // max(1, rounds)
+        self.left_ns -= taken_ns
+        return taken_ns
+
+    def parts(
+        self, ask: Callable[[], Question | None], rounds: int, *, after: int
+    ) -> Iterator[tuple[Question, int]]:
+        """Questions as long as there is a next one, in so many rounds; others come after them."""
+        while asked := ask():
+            yield asked, self.part(rounds + after)
+            rounds = max(1, rounds - 1)
 
 
 def _flags(

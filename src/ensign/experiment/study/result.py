@@ -28,7 +28,7 @@ from ensign.model.findings import Finding, Severity
 from ensign.model.results import Result
 from ensign.model.study import Study
 from ensign.model.study_workload import Workload
-from ensign.model.training_choice import ALSO
+from ensign.model.training_choice import read_training_choice
 from ensign.model.trials import TWIN, Trial
 from ensign.model.units import parse_duration_ns, parse_share
 from ensign.model.variants import AXES, DEFAULTS
@@ -161,11 +161,12 @@ def overlap_findings(study: Study) -> tuple[Finding, ...]:
     ]
     seen = "what PGO and BOLT gain there, they gain on what they have seen"
     text = f"training and tests overlap ({'; '.join(pairs)}): {seen}"
-    also = [text for text in study.training_choices if text.startswith(ALSO)]
+    choices = map(read_training_choice, study.training_choices)
+    also = [choice for choice in choices if choice.names and not choice.without]
     told = TRAINING_OVERLAPS_TESTS.as_severity(Severity.WARNING, "variants ask for it by an axis")
     return (
         *((TRAINING_OVERLAPS_TESTS.found(text),) if pairs else ()),
-        *(told.found(f"variants are trained on tests ({text}): {seen}") for text in also),
+        *(told.found(f"variants are trained on tests ({choice}): {seen}") for choice in also),
     )
 
 
