@@ -13,6 +13,7 @@ from ensign.model.findings import Finding, Severity
 from ensign.model.results import (
     Causes,
     CauseShare,
+    CodeLine,
     Confirmation,
     FunctionCost,
     FunctionCosts,
@@ -443,6 +444,10 @@ def explained() -> Result:
             0.092,
             0.128,
             facts=("412 bytes of code before, 380 after",),
+            code=(
+                (CodeLine(16, "movzx eax, byte ptr [rdi]", 0.04), CodeLine(19, "jne 0x10", 0.31)),
+                (CodeLine(32, "vmovdqu ymm0, ymmword ptr [rdi]", 0.38, f"{HOSTILE}:212"),),
+            ),
         ),
         FunctionCost(
             "memmove",
@@ -463,13 +468,20 @@ def explained() -> Result:
         FunctionCost("compress_block deflate.c:212", "", 30e6, 39e6, 0.09, 0.075, 0.105),
         FunctionCost("compress_block deflate.c:219", "", 30e6, 32e6, 0.02, 0.01, 0.03),
     )
-    known = FunctionCosts("gzip -5", "", 0.95, (9000, 4400), total, rows, rows[:1], lines)
+    stacks = (
+        FunctionCost("main;compress_block;emit", "", 40e6, 52e6, 0.12, 0.11, 0.13),
+        FunctionCost("main;compress_block", "", 40.5e6, 39.5e6, -0.01, -0.02, 0.0),
+        FunctionCost(f"main;{HOSTILE}", "", 7.5e6, 6.4e6, -0.011, -0.012, -0.01),
+        FunctionCost("memmove", "libc.so.6", 12e6, 14e6, 0.02, 0.015, 0.025),
+    )
+    known = FunctionCosts("gzip -5", "", 0.95, (9000, 4400), total, rows, rows[:1], lines, stacks)
     base = compared()
     same = replace(
         known,
         variant=base.comparisons[0].variant,
         by_source=(),
         by_line=(),
+        by_stack=(),
         total=replace(total, low=-0.001),
     )
     unknown = FunctionCosts(HOSTILE, "", 0.95, (3, 2), unknown="3 and 2 samples were taken")

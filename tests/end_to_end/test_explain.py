@@ -165,6 +165,18 @@ def test_variables_and_words_that_differ_get_their_shares(
     assert "Why, by choices" in done.said
 
 
+def test_the_only_thing_that_differs_is_the_cause(ensign: Ensign, pair: tuple[str, str]) -> None:
+    old, new = pair
+    more = old.replace("tool 20000", "tool 40000")
+    done = ensign("explain", old, more, *FOR_SAMPLES, "--json", "out.json")
+    assert done.status == 0, done.err
+    (part,) = only_causes(ensign, done)["parts"]
+    assert (part["name"], part["share"], part["proven"]) == ("20000 → 40000", 1, True)
+    # Another program is no cause: that is what is to be explained.
+    done = ensign("explain", old, new, *FOR_SAMPLES, "--json", "out.json")
+    assert "causes" not in json.loads((ensign.folder / "out.json").read_text())
+
+
 FRAIL = """
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from ensign.experiment.study.causes import (
     rounds_of,
     source_question,
     study_text,
+    with_only_choice,
 )
 from ensign.experiment.study.repair import losers, repair_study, repairs_of
 from ensign.experiment.study_file import StudyFile, parse_study
@@ -290,3 +292,25 @@ def test_losers_are_what_is_not_shown_to_hold_the_worst_first() -> None:
         found = losers(result, name)
         shown = [row.workload for row in result.slower_workloads(name)]
         assert list(found[: len(shown)]) == shown or set(shown) <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("axis", "values", "named"),
+    [
+        ("allocator", ("default", "tcmalloc"), "allocator: default → tcmalloc"),
+        ("flags", ("", "-fno-plt"), "-fno-plt"),
+        ("flags", ("", "-fno-plt -fwrapv"), ""),
+        ("optimization", ("-O2", "-O3"), ""),
+        ("lto", ("off", "full"), ""),
+    ],
+)
+def test_the_only_choice_is_the_cause_unless_it_stands_for_many(
+    axis: str, values: tuple[str, str], named: str
+) -> None:
+    choices: list[dict[str, Any]] = [
+        {"name": n, axis: v} for n, v in zip("ab", values, strict=True)
+    ]
+    a, b = (replace(A, **each) for each in choices)
+    explain = with_only_choice(replace(FILE, variants=(a, b))).study.explain
+    assert (explain.causes[0].name if explain else "") == named
+    assert explain is None or explain.variants == ("b",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -61,6 +62,22 @@ def test_what_looks_the_same_is_not_told(tmp_path: Path) -> None:
     old, new = built(tmp_path, "old", "-O2"), built(tmp_path, "new", "-O2", "-fno-ipa-cp")
     assert found(ran(old), ran(old)) == []
     assert found(ran(old), ran(new)) == []
+
+
+def test_flags_and_compilers_by_debug_information(tmp_path: Path) -> None:
+    old, new = built(tmp_path, "old", "-O2", "-g"), built(tmp_path, "new", "-O3", "-g")
+    (finding,) = found(ran(old), ran(new))
+    assert "m.c compiled with -O3, without -O2" in finding.text
+    (tmp_path / "n.c").write_text("int n(void) { return 1; }")
+    names = []
+    for name, compiler in (("one", "gcc-12"), ("two", "gcc-11")):
+        folder = tmp_path / name
+        argv = [compiler, "-g", "-O1", "../m.c", "../n.c", "-o", "tool"]
+        folder.mkdir()
+        subprocess.run(argv, cwd=folder, check=True)
+        names.append(folder / "tool")
+    finding = found(*(ran(each) for each in names))[0]
+    assert re.search(r"all sources compiled by GCC 11[.\d]+, not GCC 12", finding.text)
 
 
 def test_fast_math_start_up_of_one_alone(tmp_path: Path) -> None:

@@ -115,6 +115,18 @@ def test_rows_add_up_and_the_twin_is_the_baseline(program: Path) -> None:
     assert lines[line].difference == pytest.approx(rows["work"].difference)
 
 
+def test_what_is_inlined_stands_below_its_function(program: Path) -> None:
+    # `main` has `twice` inlined at all its places but its first and last ones.
+    work, main = offset_of(program, "work"), offset_of(program, "main")
+    places = {main + n: 40 for n in range(12)}
+    taken = sampled(program, {work: 60, **places})
+    found = costs([trial(n, totals("1", 9, taken), totals("2", 9, taken)) for n in range(4)])
+    stacks = {row.name: row.before_ns for row in found.by_stack}
+    assert stacks["main;twice"] > 0
+    assert stacks["work"] == pytest.approx(by_name(found.by_symbol)["work"].before_ns)
+    assert sum(stacks.values()) == pytest.approx(9 * MS)
+
+
 def test_system_calls_are_told_by_samples_where_nobody_sleeps(program: Path) -> None:
     """The clock's ticks book much of short system calls as the user's."""
     work = sampled(program, {offset_of(program, "work"): 40}, in_calls=10)

@@ -19,13 +19,13 @@ from ensign.cli.study_run import raced_study, tell_study
 from ensign.experiment.causes import with_causes
 from ensign.experiment.compare.options import Options
 from ensign.experiment.ports import Ports
-from ensign.experiment.study.causes import is_shown, study_text, with_relinks
+from ensign.experiment.study.causes import is_shown, study_text, with_only_choice, with_relinks
 from ensign.experiment.study.prepare import open_study
 from ensign.experiment.study.proofs import proofs
 from ensign.experiment.study.repair import losers, repair_study, repairs_of
 from ensign.experiment.study.run import stored_result
 from ensign.experiment.study_file import LimitOptions
-from ensign.explain.causes import Cause, command_causes, same_form, with_libraries
+from ensign.explain.causes import Cause, command_causes, same_form, same_program, with_libraries
 from ensign.host.files import check_writable, write_atomically
 from ensign.host.signals import signals_deferred
 from ensign.model.errors import EnsignError
@@ -75,7 +75,7 @@ def variants(
     ports = Ports(race_lock=machine_lock(share=share_machine))
     file = open_study(asked.path, ports).with_workloads(asked.workloads)
     pair = file.with_pair(*asked.pair, asked.look)
-    pair = with_relinks(pair) if asked.proof_ns else pair
+    pair = with_only_choice(with_relinks(pair)) if asked.proof_ns else pair
     told = partial(_with_redo, shlex.join(asked.redo))
     outcome, raced = raced_study(pair, ports, told=told), pair
     results, rounds = [outcome.result], Counter[str]()
@@ -172,6 +172,10 @@ def commands(
     result = outcome.result
     options = _told_libraries(options, result)
     causes = _causes_between(options)
+    if proof_ns and len(causes) == 1 and same_program(*options.commands):
+        only = ToggledCause(name=causes[0].name)
+        explain = Explain(variant=result.commands[1][0], causes=[only])
+        outcome = replace(outcome, result=with_causes(result, explain))
     if outcome.error is None and proof_ns and len(causes) > 1 and is_shown(result):
         if not outputs.to_standard_output:
             tell(outcome, Outputs(), FailOn(()), details=False)

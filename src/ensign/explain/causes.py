@@ -232,6 +232,12 @@ def same_form(a: str, b: str) -> tuple[str, str]:
     return one, two
 
 
+def same_program(a: str, b: str) -> bool:
+    """True if both commands start the same one, with other words or variables."""
+    one, two = (_command(t)[1] if _by_env(t) else shlex.split(t) for t in same_form(a, b))
+    return one[:1] == two[:1]
+
+
 def with_libraries(a: str, b: str, mapped: tuple[Iterable[str], Iterable[str]]) -> tuple[str, str]:
     """Both commands, told to load first those libraries that the other one has another file of.
 

@@ -1,4 +1,4 @@
-"""What differs in the code of a function: its size, its vectors, where its hottest loop lies."""
+"""What differs in the code of a function: its size, its vectors, its hottest loop."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from ensign.host.foreign_files import HostileFileError
 from ensign.meter.client import find_meter
 from ensign.meter.questions import Instruction, MachineCode, disassembled
+from ensign.model.results import CodeLine
 from ensign.proof.bounded_elf import DamagedFile, elf_of
 from ensign.proof.instructions import BITS
 from ensign.proof.sampled_code import Loop, hottest_loop, loops_in
@@ -19,6 +21,7 @@ _LARGEST_BYTES = 1 << 20
 _LARGEST_LOOP_BYTES = 512
 _FEWEST_SAMPLES = 30
 _NOTEWORTHY = 0.05
+_MOST_LISTED, _MOST_LINES = 5, 32  # functions, and instructions of each
 _LINE = 64
 _VECTOR = re.compile(r"\b([xyz])mm\d+")
 _BITS_OF = {"x": 128, "y": 256, "z": 512}
@@ -29,6 +32,8 @@ _PACKED = re.compile(
 )
 _LOCKED = re.compile(r"(?:lock |xchg|mfence)")
 _DIVISION = re.compile(r"i?div|v?(?:div|sqrt)[sp][sd]")
+_BRANCH = re.compile(r"(?:notrack |bnd )?(?:j[a-z]+|call)")
+_NUMBER = re.compile(r"0x[0-9a-f]+|\b[0-9]+\b")
 
 
 @dataclass(slots=True)
@@ -36,7 +41,7 @@ class SampledFunction:
     """A function in one program: `offset` is where its code begins in the file.
 
     `starts` are the addresses where relinks have it, `samples` counts places by their distance from
-    its beginning.
+    its beginning, and `lines` are the sources of these (`file:line`).
     """
 
     path: Path
@@ -44,12 +49,25 @@ class SampledFunction:
     size_bytes: int
     starts: set[int] = field(default_factory=set)
     samples: Counter[int] = field(default_factory=Counter)
+    lines: dict[int, str] = field(default_factory=dict[int, str])
+
+
+class CodeDifference(NamedTuple):
+    """Facts on how a function's code differs, and where it spends its time before and after."""
+
+    facts: tuple[str, ...] = ()
+    code: tuple[tuple[CodeLine, ...], tuple[CodeLine, ...]] = ((), ())
 
 
 @dataclass(frozen=True, slots=True)
 class _Code:
     function: SampledFunction
     instructions: tuple[Instruction, ...]
+
+    @property
+    def samples(self) -> Counter[int]:
+        """Of the function, by place in it."""
+        return self.function.samples
 
     def share_of(self, pattern: re.Pattern[str]) -> float:
         """Share of the samples that stand at such an instruction."""
@@ -60,7 +78,7 @@ class _Code:
         return self._share(_width(each) == kind for each in self.instructions)
 
     def _share(self, wanted: Iterator[bool]) -> float:
-        samples = self.function.samples
+        samples = self.samples
         found = sum(
             samples[each.address]
             for each, is_wanted in zip(self.instructions, wanted, strict=True)
@@ -71,16 +89,27 @@ class _Code:
     @property
     def hottest_loop(self) -> Loop | None:
         """The smallest short loop with half of the samples."""
-        samples = self.function.samples
-        return hottest_loop(loops_in(self.instructions), samples, _LARGEST_LOOP_BYTES)
+        return hottest_loop(loops_in(self.instructions), self.samples, _LARGEST_LOOP_BYTES)
+
+    @property
+    def wording(self) -> list[tuple[str, str]]:
+        """Its instructions without what says where it lies and where other code and data do."""
+        size = self.function.size_bytes
+        return [
+            (
+                each.mnemonic,
+                _NUMBER.sub("", each.operands) if _leaves(each, size) else each.operands,
+            )
+            for each in self.instructions
+        ]
 
 
-def code_facts(
+def code_differences(
     pairs: Sequence[tuple[SampledFunction | None, SampledFunction | None]],
-) -> tuple[tuple[str, ...], ...]:
-    """Facts on each function, before and after; none where too little is known of its code.
+) -> tuple[CodeDifference, ...]:
+    """Of each function, before and after; nothing where too little is known of its code.
 
-    InternalError where the meter does not answer.
+    The first ones have their code. InternalError where the meter does not answer.
     """
     every = [each for pair in pairs for each in pair if each is not None and _is_known(each)]
     codes = [_machine_code(each) for each in every]
@@ -90,7 +119,24 @@ def code_facts(
         for each, code in zip(every, codes, strict=True)
         if code is not None
     }
-    return tuple(_facts(*(known.get(id(each)) for each in pair)) for pair in pairs)
+    sides = [[known.get(id(each)) for each in pair] for pair in pairs]
+    return tuple(
+        CodeDifference(
+            _facts(before, after),
+            (_listing(before), _listing(after)) if number < _MOST_LISTED else ((), ()),
+        )
+        for number, (before, after) in enumerate(sides)
+    )
+
+
+def _leaves(instruction: Instruction, size_bytes: int) -> bool:
+    """True if it names a place outside of its function, which may lie elsewhere in another file."""
+    if "rip" in instruction.operands:
+        return True
+    if not _BRANCH.fullmatch(instruction.mnemonic):
+        return False
+    target = _NUMBER.fullmatch(instruction.operands)
+    return target is not None and int(target[0], 0) >= size_bytes
 
 
 def _is_known(function: SampledFunction) -> bool:
@@ -109,12 +155,33 @@ def _machine_code(function: SampledFunction) -> MachineCode | None:
         return None
 
 
+def _listing(code: _Code | None) -> tuple[CodeLine, ...]:
+    """Its hottest loop; where that is none, or too long, what is around the hottest instruction."""
+    if code is None or code.samples.total() < _FEWEST_SAMPLES:
+        return ()
+    samples, loop = code.samples, code.hottest_loop
+    every = [each for each in code.instructions if loop is None or loop.holds(each.address)]
+    hottest = max(range(len(every)), key=lambda at: samples[every[at].address], default=0)
+    start = max(0, min(hottest - _MOST_LINES // 2, len(every) - _MOST_LINES))
+    return tuple(
+        CodeLine(
+            each.address,
+            f"{each.mnemonic} {each.operands}".strip(),
+            samples[each.address] / samples.total(),
+            code.function.lines.get(each.address, ""),
+        )
+        for each in every[start : start + _MOST_LINES]
+    )
+
+
 def _facts(before: _Code | None, after: _Code | None) -> tuple[str, ...]:
     if before is None or after is None:
         return ()
     one, two = before.function, after.function
     found = []
-    if one.size_bytes != two.size_bytes:
+    if before.wording == after.wording:
+        found.append("the same instructions before and after: it has other data, or another place")
+    elif one.size_bytes != two.size_bytes:
         found.append(f"{one.size_bytes:,} bytes of code before, {two.size_bytes:,} after")
     if min(one.samples.total(), two.samples.total()) < _FEWEST_SAMPLES:
         return tuple(found)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from ensign.explain.code_facts import SampledFunction, code_facts
+from ensign.explain.code_facts import CodeDifference, SampledFunction, code_differences
 from ensign.explain.function_names import ALLOCATION, interface_of, source_name
 from ensign.meter.client import find_meter
 from ensign.meter.questions import Place, located
-from ensign.model.results import FunctionCost, FunctionCosts
+from ensign.model.results import STACK_SEPARATOR, FunctionCost, FunctionCosts
 from ensign.model.trials import (
     TWIN,
     CodeSamples,
@@ -52,9 +52,13 @@ class Function(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A place's function: as a symbol, as written, with its line; and what the symbol is."""
+    """A place's function: as a symbol, with all that is inlined there, as written, with its line.
+
+    `symbol` is what the file calls it.
+    """
 
     by_symbol: Function
+    by_stack: Function
     by_source: Function | None
     by_line: Function | None
     symbol: str
@@ -130,9 +134,15 @@ def _found(place: Place, label: str, shared: str) -> _Found:
     by_symbol = Function("" if name == ALLOCATION else label, name)
     inner = source_name(place.inlined[0]) if place.inlined else ""
     by_source = Function(label, interface_of(inner, label, ALLOCATORS)) if inner else None
-    line = f" {place.file.rpartition('/')[2]}:{place.line}" if place.line else ""
-    by_line = None if by_source is None else by_source._replace(name=by_source.name + line)
-    return _Found(by_symbol, by_source, by_line, symbol or name, place)
+    line = _line_of(place)
+    by_line = by_source and by_source._replace(name=f"{by_source.name} {line}".strip())
+    inlined = reversed([source_name(each) for each in place.inlined[:-1]])
+    by_stack = by_symbol._replace(name=STACK_SEPARATOR.join((by_symbol.name, *inlined)))
+    return _Found(by_symbol, by_stack, by_source, by_line, symbol or name, place)
+
+
+def _line_of(place: Place) -> str:
+    return f"{place.file.rpartition('/')[2]}:{place.line}" if place.line else ""
 
 
 def _samples(totals: VariantTotals) -> CodeSamples:
@@ -182,10 +192,11 @@ class _Pair:
             return replace(named, unknown=why or "too few executions were raced")
         costs = replace(named, total=rows[0], by_symbol=_with_facts(rows[1], sides))
         by_source = _rows_of(sides, _by_source, self.level) if _has_lines(sides) else None
-        by_line = by_source and _rows_of(sides, _by_line, self.level)
-        if by_source is None or by_line is None:
+        if by_source is None:
             return costs
-        return replace(costs, by_source=by_source[1], by_line=by_line[1])
+        finer = (_rows_of(sides, counted, self.level) for counted in (_by_line, _by_stack))
+        by_line, by_stack = (rows[1] if rows else () for rows in finer)
+        return replace(costs, by_source=by_source[1], by_line=by_line, by_stack=by_stack)
 
     def _copies(self, trial: Trial) -> tuple[str, ...]:
         """The baseline that the variant was raced with, and its twin."""
@@ -242,8 +253,9 @@ def _with_facts(rows: Sequence[FunctionCost], sides: _Sides) -> tuple[FunctionCo
     before, after = map(_code, sides)
     keys = [Function(row.file, row.name) for row in told]
     pairs = [(before.get(key), after.get(key)) for key in keys]
-    facts = dict(zip(told, code_facts(pairs), strict=True))
-    return tuple(replace(row, facts=facts.get(row, ())) for row in rows)
+    found = dict(zip(keys, code_differences(pairs), strict=True))
+    known = ((row, found.get(Function(row.file, row.name), CodeDifference())) for row in rows)
+    return tuple(replace(row, facts=each.facts, code=each.code) for row, each in known)
 
 
 def _code(side: Sequence[_Execution]) -> dict[Function, SampledFunction]:
@@ -258,6 +270,7 @@ def _code(side: Sequence[_Execution]) -> dict[Function, SampledFunction]:
         code = found[one.by_symbol].setdefault(size, code)
         code.starts.add(place.start)
         code.samples[place.within] += count
+        code.lines[place.within] = _line_of(place)
     return {
         function: max(codes.values(), key=lambda code: code.samples.total())
         for function, codes in found.items()
@@ -307,6 +320,10 @@ def _by_source(execution: _Execution) -> Counter[Function]:
 
 def _by_line(execution: _Execution) -> Counter[Function]:
     return _counted(execution, lambda found: found.by_line or found.by_symbol)
+
+
+def _by_stack(execution: _Execution) -> Counter[Function]:
+    return _counted(execution, lambda found: found.by_stack)
 
 
 def _counted(execution: _Execution, chosen: Callable[[_Found], Function]) -> Counter[Function]:

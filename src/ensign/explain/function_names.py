@@ -23,6 +23,7 @@ _ALLOCATION = re.compile(
 )
 # The same code under two names.
 _SAME = {"memcpy": "memmove"}
+_WITHIN = "__GI_"  # how glibc calls its own functions
 _C_LIBRARY = re.compile(r"(?:libc|ld-linux)\b.*")
 
 
@@ -38,8 +39,10 @@ def interface_of(name: str, file: str, allocators: tuple[str, ...]) -> str:
     """
     if any(each in file for each in allocators):
         return ALLOCATION
-    if _C_LIBRARY.fullmatch(file) and _ALLOCATION.fullmatch(name):
-        return ALLOCATION
+    if _C_LIBRARY.fullmatch(file):
+        name = name.removeprefix(_WITHIN)
+        if _ALLOCATION.fullmatch(name):
+            return ALLOCATION
     chosen = _CHOSEN.fullmatch(name)
     if chosen is None or not file.startswith(("libc.", "libc-", "libm.", "libm-")):
         return name

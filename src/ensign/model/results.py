@@ -187,6 +187,22 @@ class MachineFacts:
     facts: tuple[tuple[str, str], ...]
 
 
+STACK_SEPARATOR = ";"  # between a function and what is inlined into it
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLine:
+    """An instruction, so many bytes into its function, with its source line where that is known.
+
+    `share` is how many of the samples in the function stand at it.
+    """
+
+    offset: int
+    text: str
+    share: float
+    source: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionCost:
     """CPU time of a function in the baseline and in a variant (ns per operation).
@@ -195,6 +211,8 @@ class FunctionCost:
     from `low` to `high`. `file` is the library that has it; empty for the program itself.
     `symbols` are what it is called in the one and in the other, where that is not its name;
     `facts` say how its code differs; `source` is the compile unit that has it, where that is known.
+    `code` is where it spends its time in the one and in the other: its hottest loop, or what stands
+    around its hottest instruction; of the functions that differ most alone.
     """
 
     name: str
@@ -207,6 +225,7 @@ class FunctionCost:
     symbols: tuple[str, str] = ("", "")
     facts: tuple[str, ...] = ()
     source: str = ""
+    code: tuple[tuple[CodeLine, ...], tuple[CodeLine, ...]] = ((), ())
 
     @property
     def excludes_zero(self) -> bool:
@@ -220,8 +239,9 @@ class FunctionCosts:
 
     Rows add up to the `total`; those that differ most come first. `by_symbol` has functions as the
     linker knows them, `by_source` as they are written, inlined or not, `by_line` these with a line
-    of their source; both are empty where there is no debug information. `samples` are those of the
-    baseline (and its twin) and of the variant. `unknown` is why there are no rows.
+    of their source, `by_stack` a function and those inlined into it, joined by semicolons; the last
+    three are empty where there is no debug information. `samples` are those of the baseline (and
+    its twin) and of the variant. `unknown` is why there are no rows.
     """
 
     variant: str
@@ -232,6 +252,7 @@ class FunctionCosts:
     by_symbol: tuple[FunctionCost, ...] = ()
     by_source: tuple[FunctionCost, ...] = ()
     by_line: tuple[FunctionCost, ...] = ()
+    by_stack: tuple[FunctionCost, ...] = ()
     unknown: str = ""
 
 

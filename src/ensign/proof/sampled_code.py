@@ -42,9 +42,13 @@ class Loop:
         """In bytes."""
         return self.end - self.start
 
+    def holds(self, place: int) -> bool:
+        """True of a place in the function that is in the loop."""
+        return self.start <= place < self.end
+
     def share_of(self, samples: Counter[int]) -> float:
         """Share of the samples that stand in it, by their places in the function."""
-        inside = sum(count for at, count in samples.items() if self.start <= at < self.end)
+        inside = sum(count for at, count in samples.items() if self.holds(at))
         return inside / max(1, samples.total())
 
     def crosses(self, function: int, border: int) -> bool:

@@ -1,14 +1,16 @@
-"""Facts of a file's build that show without debug information, in comparable words."""
+"""Facts of a file's build that show in the file, in comparable words."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ensign.proof.bounded_elf import DamagedFile, elf_of
 from ensign.proof.elf import read_binary
-from ensign.proof.facts import Binary
+from ensign.proof.evidence import some
+from ensign.proof.facts import Binary, Unit, UnitKind
 from ensign.proof.fast_math import links_fast_math
 from ensign.proof.identity import Identity, read_identity
 from ensign.proof.instructions import Instructions, read_instructions
@@ -21,27 +23,33 @@ _ENOUGH_WIDE = 20
 _OTHER_SIZE = 0.1
 _TRACES_OF_LTO = (".lto_priv.", ".llvm.")
 _THERE = ("without", "with")
+_NOT_COMPILED = (UnitKind.LTRANS, UnitKind.ASSEMBLER)
 
 
 @dataclass(frozen=True, slots=True)
 class VisibleBuild:
-    """`words` by what they are about; what cannot be told is not there."""
+    """`words` by what they are about; what cannot be told is not there.
+
+    `units` are those that the debug information has, by the name of the source.
+    """
 
     words: Mapping[str, str]
     protections: frozenset[str]
     code_bytes: int
+    units: Mapping[str, Unit] = field(default_factory=dict[str, Unit])
 
 
 def read_visible(path: Path) -> VisibleBuild | None:
     """Look at one file; None where it is no program or library, or damaged."""
-    identity, binary = read_identity(path), read_binary(path, units=False)
+    identity, binary = read_identity(path), read_binary(path)
     if identity is None or binary is None:
         return None
     code, instructions = read_unoptimized(path), read_instructions(path)
     words = dict(_words(binary, code, instructions))
     words |= {"traces of LTO": _THERE[_lto(path)]} if identity.has_symbols else {}
     words["fast-math start-up code"] = _THERE[links_fast_math(path)]
-    return VisibleBuild(words, _protections(identity, binary), identity.code_bytes)
+    units = {each.name: each for each in binary.units if each.kind not in _NOT_COMPILED}
+    return VisibleBuild(words, _protections(identity, binary), identity.code_bytes, units)
 
 
 def _words(
@@ -96,12 +104,36 @@ def differences(first: VisibleBuild, other: VisibleBuild) -> Iterator[str]:
         before = first.words.get(about)
         if before is not None and before != word:
             yield f"{word} {about}" if word in _THERE else f"{about} {word} against {before}"
+    yield from _compiled_otherwise(first.units, other.units)
     more, less = other.protections - first.protections, first.protections - other.protections
     if more or less:
         yield f"protections {with_and_without(more, less)}"
     low, high = sorted((first.code_bytes, other.code_bytes))
     if high - low > _OTHER_SIZE * high:
         yield f"{other.code_bytes:,} against {first.code_bytes:,} bytes of code"
+
+
+def _compiled_otherwise(first: Mapping[str, Unit], other: Mapping[str, Unit]) -> Iterator[str]:
+    """Compilers and flags that differ, with the sources of which that is so."""
+    common = first.keys() & other.keys()
+    changed: defaultdict[str, list[str]] = defaultdict(list)
+    for name in sorted(common):
+        if change := _change(first[name], other[name]):
+            changed[change].append(name)
+    for change, names in changed.items():
+        every = len(names) == len(common) > 1
+        yield f"{'all sources' if every else some(names)} compiled {change}"
+
+
+def _change(before: Unit, after: Unit) -> str:
+    compiler = f"by {after.compiler}, not {before.compiler}"
+    flags = frozenset(before.flags or ()), frozenset(after.flags or ())
+    is_known = before.flags is not None and after.flags is not None
+    parts = (
+        compiler if after.compiler != before.compiler else "",
+        with_and_without(flags[1] - flags[0], flags[0] - flags[1]) if is_known else "",
+    )
+    return ", ".join(filter(None, parts))
 
 
 def with_and_without(more: frozenset[str], less: frozenset[str]) -> str:

@@ -181,15 +181,18 @@ class Canvas:
         rim: Color | None = None,
         *,
         kind: str = "",
+        said: str = "",
     ) -> None:
-        """A rectangle, from its upper left corner; `kind` is its class."""
+        """A rectangle, from its upper left corner; `kind` is its class, `said` stands on hover."""
         sides = zip(("x", "y", "width", "height"), map(_number, (*corner, *size)), strict=True)
         look = {"fill": fill.light}
         if rim is not None:
             look |= {"stroke": rim.light, "stroke-width": "1.5"}
         if kind:
             look["class"] = kind
-        ET.SubElement(self._plot, "rect", {**dict(sides), **look})
+        box = ET.SubElement(self._plot, "rect", {**dict(sides), **look})
+        if said:
+            ET.SubElement(box, "title").text = said
 
     def dot(
         self,

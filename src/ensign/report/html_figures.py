@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from ensign.model.comparisons import Direction
-from ensign.model.results import Result, VariantLayouts, WorkloadComparison
+from ensign.model.results import CodeLine, Result, VariantLayouts, WorkloadComparison
 from ensign.model.units import speedup
-from ensign.report import charts, figures
+from ensign.report import charts, figures, flame_graph
 from ensign.report.causes import CauseSection, cause_sections
 from ensign.report.charts import Backdrop, Dots, Stack, TradeCost
 from ensign.report.effects import EffectsView
@@ -72,17 +73,28 @@ def suite_figure(result: Result, view: ResultView) -> Figure | None:
 
 @dataclass(frozen=True, slots=True)
 class FunctionBlock:
-    """Where a variant's difference lies: a sentence, and for each table its chart."""
+    """Where a variant's difference lies: a sentence, and for each table its chart.
+
+    `code` has functions by name, with where they spend their time before and after.
+    """
 
     text: str
     tables: list[tuple[FunctionTable, Figure]]
+    flame: Figure | None
+    code: list[tuple[str, tuple[Sequence[CodeLine], Sequence[CodeLine]]]]
 
 
 def function_blocks(result: Result) -> list[FunctionBlock]:
     """One for each variant and workload that was looked into."""
     return [
-        FunctionBlock(each.text, [(table, _function_figure(table)) for table in each.tables])
-        for each in function_sections(result)
+        FunctionBlock(
+            section.text,
+            [(table, _function_figure(table)) for table in section.tables],
+            Figure(flame, flame_graph.CAPTION) if flame else None,
+            [(clean(row.name), row.code) for row in costs.by_symbol if any(row.code)],
+        )
+        for section, costs in zip(function_sections(result), result.functions, strict=True)
+        for flame in [flame_graph.flame_graph(costs)]
     ]
 
 

@@ -34,6 +34,7 @@ from ensign.variants.expand import expand, plain_name, same_choices
 _MOST_SINGLE, _GROUPS = 8, 6
 _MOST_SOURCES, _RELINKS = 3, 24
 _MOST = 0.5
+_COARSE = ("compiler", "lto", "hardening", "units", "bolt")
 _LEAST_SHARE = 0.05  # of the difference, for a source to be tried by itself
 
 
@@ -177,6 +178,19 @@ def questions(a: Variant, b: Variant, first: Result, own: Sequence[str]) -> tupl
         causes = source_causes(a, b, groups, are_all=len(guilty) == len(own))
         found.append(Question(a, b, "sources", causes))
     return tuple(found)
+
+
+def with_only_choice(pair: StudyFile) -> StudyFile:
+    """With the one choice in which two variants differ as the cause.
+
+    As it is where they differ in several, or where that is a name for many flags.
+    """
+    a, b = pair.variants
+    causes = choice_causes(a, b)
+    if len(causes) != 1 or causes[0].name.partition(":")[0] in (*OF_FLAGS, *_COARSE):
+        return pair
+    explain = Explain(variant=b.name, causes=[ToggledCause(name=causes[0].name)])
+    return replace(pair, study=pair.study.model_copy(update={"explain": explain}))
 
 
 def named_sources(asked: Sequence[Question]) -> list[str]:

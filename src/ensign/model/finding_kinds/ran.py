@@ -14,9 +14,10 @@ ENVIRONMENT_FILES = FindingKind(
 VISIBLE_DIFFERENCES = FindingKind(
     "visible-differences",
     Severity.NOTE,
-    "What can be seen, without debug information, of how the files that two commands ran were "
-    "built, where it differs: optimized or not, the widest registers, the PLT, FORTIFY, libraries, "
-    "the allocator, traces of LTO, protections, the size of the code.",
+    "What can be seen of how the files that two commands ran were built, where it differs: "
+    "optimized or not, the widest registers, the PLT, FORTIFY, libraries, the allocator, traces of "
+    "LTO, protections, the size of the code; with debug information the compiler and flags of each "
+    "source.",
     "Nothing. `ensign doctor FILE` says more of each; what the difference in time comes of is not "
     "shown by that.",
 )
