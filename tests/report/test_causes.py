@@ -17,3 +17,14 @@ def test_causes_that_cancel_are_told_by_their_sizes() -> None:
     assert "−4.0 % is not explained" in section.text
     (usual,) = cause_sections(replace(base, causes=base.causes[:1]))
     assert "Of that, 83 % is -fno-plt, −17 % is " in usual.text
+
+
+def test_the_only_cause_is_told_as_such() -> None:
+    base = data.caused()
+    first = base.causes[0]
+    name, zero = "allocator: default → tcmalloc", replace(first.rest, effect=0.0, low=0.0, high=0.0)
+    part = replace(first.total, name=name, share=1.0, share_low=1.0, share_high=1.0, proven=True)
+    section = cause_sections(replace(base, causes=(replace(first, parts=(part,), rest=zero),)))[0]
+    assert section.text.endswith(f", all of it by {name}.")
+    some_left = cause_sections(replace(base, causes=(replace(first, parts=(part,)),)))[0]
+    assert "is not explained" in some_left.text
