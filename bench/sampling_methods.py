@@ -15,6 +15,8 @@ import re
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from function_shares import WORK, build, raced
@@ -73,12 +75,12 @@ def main() -> None:
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     paths = build(asked.folder, 0)
-    ways = {
-        "race": lambda: by_race(paths, asked.budget),
-        "perf": lambda: by_perf(paths["before"]),
-        "callgrind": lambda: by_callgrind(paths["before"]),
+    ways: dict[str, Callable[[], Counter[str]]] = {
+        "race": partial(by_race, paths, asked.budget),
+        "perf": partial(by_perf, paths["before"]),
+        "callgrind": partial(by_callgrind, paths["before"]),
     }
-    document = {}
+    document: dict[str, dict[str, object]] = {}
     for name, ask in ways.items():
         began = time.monotonic()
         try:

@@ -177,6 +177,27 @@ def test_the_only_thing_that_differs_is_the_cause(ensign: Ensign, pair: tuple[st
     assert "causes" not in json.loads((ensign.folder / "out.json").read_text())
 
 
+def test_page_faults_are_told_where_they_differ(ensign: Ensign) -> None:
+    text = """
+    #include <stdlib.h>
+    int main(int count, char **words) {
+      (void)count;
+      char *pages = malloc(4096L * 5000);
+      for (long n = 0; n < atol(words[1]); n++) pages[4096 * n] = 1;
+      for (long n = 60000000; n; n--) __asm__ volatile("");
+      return pages[0] - 1;
+    }
+    """
+    (ensign.folder / "pages.c").write_text(text)
+    argv = ["gcc", "-O1", "pages.c", "-o", "pages"]
+    subprocess.run(argv, cwd=ensign.folder, check=True)
+    done = ensign("explain", "./pages 5000", "./pages 10", *FOR_SAMPLES, "--json", "out.json")
+    assert done.status == 0, done.err
+    before, after = functions(ensign.folder)["page_faults"]
+    assert before - after == pytest.approx(4990, abs=50)
+    assert 10 <= after < 1000
+
+
 FRAIL = """
 #include <stdio.h>
 #include <stdlib.h>

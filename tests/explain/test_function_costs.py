@@ -206,3 +206,17 @@ def test_each_group_has_its_own_baseline(program: Path) -> None:
         pytest.approx(1),
         pytest.approx(1),
     ]
+
+
+def test_page_faults_are_means_of_executions(program: Path) -> None:
+    taken = sampled(program, {offset_of(program, "work"): 40})
+    trials = [
+        trial(
+            n,
+            replace(totals("1", 10, taken), page_faults=100),
+            replace(totals(TWIN, 10, taken), page_faults=110),
+            replace(totals("2", 10, taken), page_faults=1000 + n),
+        )
+        for n in range(4)
+    ]
+    assert costs(trials).page_faults == (105, 1001.5)

@@ -106,6 +106,8 @@ pub struct VariantTotal<'a> {
     pub peak_memory_bytes: u64,
     pub voluntary_switches: u64,
     pub involuntary_switches: u64,
+    /// Minor and major ones.
+    pub page_faults: u64,
     pub slices: u64,
     pub counters: CounterValues,
     pub cpu_wait_ns: Option<u64>,

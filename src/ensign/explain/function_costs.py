@@ -185,7 +185,10 @@ class _Pair:
             [self._of(trial, (self.variant,)) for trial in both],
         )
         before, after = (sum(each.in_code for each in side) for side in sides)
-        named = FunctionCosts(self.variant, workload, self.level, (before, after))
+        faults = tuple(sum(each.page_faults for each in side) / max(1, len(side)) for side in sides)
+        named = FunctionCosts(
+            self.variant, workload, self.level, (before, after), page_faults=(faults[0], faults[1])
+        )
         why = _why_unknown(both, named.samples)
         rows = None if why else _rows_of(sides, _by_symbol, self.level)
         if rows is None:
@@ -217,13 +220,14 @@ class _Pair:
             ),
             sum(each.elsewhere for each in taken),
             sum(each.in_calls for each in taken),
+            sum(each.page_faults for each in copies) / len(copies),
             awaits=trial.mode is Mode.DRIVEN,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Execution:
-    """Mean times (ns per operation) of the copies of a side in a trial, and all their samples.
+    """Means of the copies of a side in a trial (times in ns per operation), and all their samples.
 
     Who `awaits` its load stands in a system call whenever that is done.
     """
@@ -234,6 +238,7 @@ class _Execution:
     in_files: tuple[_Sample, ...]
     elsewhere: int
     in_calls: int
+    page_faults: float = 0.0
     awaits: bool = False
 
     @property

@@ -186,6 +186,7 @@ class VariantLine(_Line):
     peak_memory_bytes: int = 0
     voluntary_switches: int = 0
     involuntary_switches: int = 0
+    page_faults: int = 0
     slices: int = 0
     counters: dict[str, int] = {}
     latency_ns: Latency | None = None
@@ -443,6 +444,7 @@ def _totals(line: VariantLine, asked: AskedScores) -> VariantTotals:
         peak_memory_bytes=line.peak_memory_bytes,
         voluntary_switches=line.voluntary_switches,
         involuntary_switches=line.involuntary_switches,
+        page_faults=line.page_faults,
         slices=line.slices,
         counters=tuple(sorted(line.counters.items())),
         latency=line.latency_ns,

@@ -241,7 +241,8 @@ class FunctionCosts:
     linker knows them, `by_source` as they are written, inlined or not, `by_line` these with a line
     of their source, `by_stack` a function and those inlined into it, joined by semicolons; the last
     three are empty where there is no debug information. `samples` are those of the baseline (and
-    its twin) and of the variant. `unknown` is why there are no rows.
+    its twin) and of the variant, and so are the `page_faults` of a mean execution. `unknown` is why
+    there are no rows.
     """
 
     variant: str
@@ -253,6 +254,7 @@ class FunctionCosts:
     by_source: tuple[FunctionCost, ...] = ()
     by_line: tuple[FunctionCost, ...] = ()
     by_stack: tuple[FunctionCost, ...] = ()
+    page_faults: tuple[float, float] = (0.0, 0.0)
     unknown: str = ""
 
 

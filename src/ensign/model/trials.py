@@ -196,6 +196,7 @@ class VariantTotals:
     `activity` (and that of the load) is there where it was observed, `score` where it says one.
     `scores` are several of them, by name; `unit` is that of the one `score`. `mapped` is what was
     seen in a few looks; it is not stored. `code_samples` are there where they were asked for.
+    `page_faults` are minor and major ones.
     """
 
     variant: str
@@ -222,6 +223,7 @@ class VariantTotals:
     better: Better = Better.HIGHER
     mapped: tuple[RaceMapping, ...] = ()
     code_samples: CodeSamples | None = None
+    page_faults: Count = 0
 
     def cost(self, metric: Metric) -> float:
         """Nanoseconds per completed operation.

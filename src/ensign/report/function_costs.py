@@ -24,6 +24,7 @@ READ = (
 _MOST, _MOST_BRIEF = 40, 8
 _NOTEWORTHY = 0.002
 _FEW = 3
+_FEWEST_FAULTS, _OTHER_FAULTS = 50, 0.1
 _COARSE, _FINE = 10, 0.1  # half widths of intervals in percent
 
 
@@ -87,10 +88,18 @@ def _section(costs: FunctionCosts, result: Result) -> FunctionSection:
         return FunctionSection(f"{about}{text}{told}.", tables)
     more = "more" if total.difference > 0 else "less"
     amount = figures.cost(abs(total.after_ns - total.before_ns))
-    taken = f"{costs.samples[0]:,} and {costs.samples[1]:,} samples"
+    taken = f"{costs.samples[0]:,} and {costs.samples[1]:,} samples{_faults(costs)}"
     text = f"{variant} uses {amount} {more} CPU time than {baseline} ({interval}; {taken})"
     brief = tuple(FunctionTable(by, tuple(_rows(rows, _MOST_BRIEF))) for by, rows in ways[:1])
     return FunctionSection(f"{about}{text}:", tables, brief, abs(total.difference))
+
+
+def _faults(costs: FunctionCosts) -> str:
+    """Page faults of a run, where these differ by much."""
+    before, after = costs.page_faults
+    if abs(after - before) < max(_FEWEST_FAULTS, _OTHER_FAULTS * max(before, after)):
+        return ""
+    return f"; {before:,.0f} and {after:,.0f} page faults"
 
 
 def shown_briefly(sections: Sequence[FunctionSection]) -> list[FunctionSection]:

@@ -12,6 +12,7 @@ pub(crate) struct Stat {
     pub state: u8,
     pub ppid: pid_t,
     pub session: pid_t,
+    pub page_faults: u64,
     pub user_ticks: u64,
     pub system_ticks: u64,
     pub children_user_ticks: u64,
@@ -32,6 +33,7 @@ impl Stat {
             state,
             ppid: *numbers.first()? as pid_t,
             session: *numbers.get(2)? as pid_t,
+            page_faults: ticks(6)? + ticks(8)?,
             user_ticks: ticks(10)?,
             system_ticks: ticks(11)?,
             children_user_ticks: ticks(12)?,
@@ -180,12 +182,13 @@ pub(crate) fn name(pid: pid_t) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(|_| "?".into(), |s| s.trim().into())
 }
 
-/// Peak resident memory and context switches of a living process, all threads.
+/// Peak resident memory, context switches and page faults of a living process, all threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Footprint {
     pub peak_memory_bytes: u64,
     pub voluntary_switches: u64,
     pub involuntary_switches: u64,
+    pub page_faults: u64,
 }
 
 impl Footprint {
@@ -193,21 +196,26 @@ impl Footprint {
         self.peak_memory_bytes = self.peak_memory_bytes.max(more.peak_memory_bytes);
         self.voluntary_switches += more.voluntary_switches;
         self.involuntary_switches += more.involuntary_switches;
+        self.page_faults += more.page_faults;
     }
 
-    /// Switches since an earlier reading; a peak has no beginning.
+    /// Switches and faults since an earlier reading; a peak has no beginning.
     pub(crate) fn since(self, base: Footprint) -> Footprint {
         let voluntary = self.voluntary_switches;
         let involuntary = self.involuntary_switches;
         Footprint {
             voluntary_switches: voluntary.saturating_sub(base.voluntary_switches),
             involuntary_switches: involuntary.saturating_sub(base.involuntary_switches),
+            page_faults: self.page_faults.saturating_sub(base.page_faults),
             ..self
         }
     }
 
     pub(crate) fn of(pid: pid_t) -> Footprint {
-        let mut footprint = Footprint::default();
+        let mut footprint = Footprint {
+            page_faults: Stat::of(pid).map_or(0, |stat| stat.page_faults),
+            ..Footprint::default()
+        };
         let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
             return footprint;
         };
@@ -259,6 +267,7 @@ mod tests {
         let text = b"42 (a) (b c) S 7 42 41 0 -1 4194304 1 2 3 4 11 12 13 14 20 0 1 0 999 5 6";
         let stat = Stat::parse(text).unwrap();
         assert_eq!((stat.state, stat.ppid, stat.session), (b'S', 7, 41));
+        assert_eq!(stat.page_faults, 1 + 3);
         assert_eq!((stat.user_ticks, stat.system_ticks), (11, 12));
         assert_eq!(
             (stat.children_user_ticks, stat.children_system_ticks),
@@ -271,6 +280,7 @@ mod tests {
     fn this_process_has_a_footprint() {
         let own = std::process::id() as pid_t;
         assert!(Footprint::of(own).peak_memory_bytes > 100_000);
+        assert!(Footprint::of(own).page_faults > 10);
         assert!(is_alive(own));
         assert_eq!(environment_value(own, "NO_SUCH_VARIABLE"), None);
     }

@@ -61,6 +61,7 @@ pub(crate) struct Exit {
     pub peak_memory_bytes: u64,
     pub voluntary_switches: u64,
     pub involuntary_switches: u64,
+    pub page_faults: u64,
 }
 
 impl Exit {
@@ -73,6 +74,7 @@ impl Exit {
             peak_memory_bytes: self.peak_memory_bytes,
             voluntary_switches: self.voluntary_switches,
             involuntary_switches: self.involuntary_switches,
+            page_faults: self.page_faults,
         }
     }
 
@@ -117,6 +119,7 @@ pub(crate) fn reap(pid: pid_t) -> Option<Exit> {
             peak_memory_bytes: rusage.ru_maxrss as u64 * 1024,
             voluntary_switches: rusage.ru_nvcsw as u64,
             involuntary_switches: rusage.ru_nivcsw as u64,
+            page_faults: (rusage.ru_minflt + rusage.ru_majflt) as u64,
         })
     }
 }

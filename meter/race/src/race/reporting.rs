@@ -48,6 +48,7 @@ impl Racing<'_> {
             peak_memory_bytes: total.footprint.peak_memory_bytes,
             voluntary_switches: total.footprint.voluntary_switches,
             involuntary_switches: total.footprint.involuntary_switches,
+            page_faults: total.footprint.page_faults,
             slices: total.slices,
             counters: run_state.counters.named(&total.counters),
             cpu_wait_ns: total.cpu_wait_ns,
