@@ -1,12 +1,14 @@
 """Whether `ensign explain` finds the causes that were planted, and gives each its share.
 
-    python bench/planted_causes.py FOLDER [--equal]
+    python bench/planted_causes.py FOLDER [--equal | --only KIND]
 
-24 pairs in six kinds, each with decoys, a third of them with two or three causes at once: more work
-by a macro, one unit without optimization, inlining lost, vectors lost (two variants of a study);
-tunables, a slower library and arguments (two commands). The truth follows from counted work; where
-one cause is planted it has all of the difference. With `--equal` 20 pairs that differ in decoys
-alone. Results go to `bench/results/planted_causes.md` and `planted_causes_equal.md`.
+28 pairs in nine kinds, each with decoys, a third of them with two or three causes at once: more
+work by a macro, one unit without optimization, inlining lost, vectors lost, a profile without the
+hot path (two variants of a study); tunables, a slower library, another allocator and arguments (two
+commands). The truth follows from counted work; where one cause is planted it has all of the
+difference. With `--equal` 20 pairs that differ in decoys alone. Results go to
+`bench/results/planted_causes.md` and `planted_causes_equal.md`; `--only` races one kind, and keeps
+the page's other rows.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ _MAIN = """
 unsigned long one(unsigned long), two(unsigned long), three(unsigned long);
 void sums(double *, int);
 static double v[2048];
-int main(void) { unsigned long s = 0; for (int k = 0; k < 400; k++)
-  { s += one(2000) + two(2000) + three(2000); for (int j = 0; j < 4; j++) sums(v, 2048); }
+int main(int c, char **w) { (void)w; unsigned long s = 0; for (int k = 0; k < 400; k++)
+  { s += one(2000) + two(2000) + three(2000); for (int j = 0; j < 4 && c < 2; j++) sums(v, 2048); }
   printf("%d\\n", s == 42); }
 """
 _MAKE = """
@@ -64,6 +66,16 @@ int main(int c, char **w) { void *p[64] = {0}; unsigned x = 1; unsigned long s =
 _SHARED = """
 unsigned long shared(unsigned long n)
   { unsigned long s = n; n *= TIMES; while (n--) s = s * 6364136223846793005UL + n; return s; }
+"""
+
+
+_TRAINING = """[training]
+[[training.workloads]]
+name = "hot"
+command = ["{artifact}"]
+[[training.workloads]]
+name = "cold"
+command = ["{artifact}", "without"]
 """
 
 
@@ -95,8 +107,10 @@ def shapley(more: Mapping[str, float], base: float) -> dict[str, float]:
     }
 
 
-def study(folder: Path, name: str, other: str, more: str = "") -> tuple[str, ...]:
-    """A study of two variants: as it is, and with these keys."""
+def study(
+    folder: Path, name: str, other: str, both: str = 'optimization = "-O2"', tables: str = ""
+) -> tuple[str, ...]:
+    """A study of two variants: as it is, and with these keys; both have those."""
     place = folder / name
     source = place / "source"
     source.mkdir(parents=True, exist_ok=True)
@@ -112,15 +126,16 @@ def study(folder: Path, name: str, other: str, more: str = "") -> tuple[str, ...
 layouts = {{ count = 8 }}
 source = {{ kind = "path", path = "source" }}
 build = {{ system = "make", artifact = "tool" }}
-baseline = {{ compiler = "gcc-12", flags = "" , optimization = "-O2", units = ""{more} }}
+baseline = {{ compiler = "gcc-12", flags = "", units = "", training = "" }}
 [axes]
 combine = "list"
 compiler = ["gcc-12"]
 [[include]]
-optimization = "-O2"
+{both}
 [[include]]
-optimization = "-O2"
+{both}
 {other}
+{tables}
 [[workloads]]
 name = "all"
 command = ["{{artifact}}"]
@@ -143,7 +158,7 @@ def by_flags(folder: Path, name: str, kind: str, flags: Mapping[str, float | Non
 
 
 def study_pairs(folder: Path) -> Iterator[Pair]:
-    """Twelve pairs of variants."""
+    """Fourteen pairs of variants."""
     for number, more in enumerate(
         ({"ONE": 3}, {"TWO": 2}, {"ONE": 4, "THREE": 1}, {"ONE": 2, "TWO": 2, "THREE": 2})
     ):
@@ -166,10 +181,21 @@ def study_pairs(folder: Path) -> Iterator[Pair]:
     for number, each in enumerate(several):
         flags = {"-fvect-cost-model=dynamic": None if each else 1.0, **each}
         yield by_flags(folder, f"vectors-{number}", "vectors gained", flags)
+    # What never ran is made small: `sums` loses its vectors.
+    untrained = 'optimization = "-O3"\npgo = "on"', _TRAINING
+    lost, decoys = "training: none → all but hot", " ".join(_DECOYS[:2])
+    pairs: tuple[dict[str, float | None], ...] = ({lost: 1.0}, {lost: None, "-DONE=6": None})
+    for number, truth in enumerate(pairs):
+        given = " ".join(sorted((decoys, *(flag for flag in truth if flag != lost))))
+        other = f'training = "all but hot"\nflags = "{given}"'
+        name = f"profile-{number}"
+        yield Pair(
+            "a profile without the hot path", name, study(folder, name, other, *untrained), truth
+        )
 
 
 def command_pairs(folder: Path) -> Iterator[Pair]:
-    """Twelve pairs of commands."""
+    """Fourteen pairs of commands."""
     place = folder / "commands"
     for name, times in (("fast", 1), ("slow", 3)):
         (place / name).mkdir(parents=True, exist_ok=True)
@@ -195,6 +221,14 @@ def command_pairs(folder: Path) -> Iterator[Pair]:
     cache = "GLIBC_TUNABLES=glibc.malloc.tcache_count=0"
     no_cache, arenas = "glibc.malloc.tcache_count: none → 0", "glibc.malloc.arena_max=2"
     budget = ("--budget", "4s", "--proof", "9s")
+    found = subprocess.run(
+        ["gcc", "-print-file-name=libtcmalloc_minimal.so.4"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    allocator = str(Path(found.stdout.strip()).resolve())
+    preload, loaded = f"LD_PRELOAD={allocator}", f"libtcmalloc_minimal: none → {allocator}"
     rows: list[tuple[str, str, str, Mapping[str, float | None]]] = [
         (
             "a tunable",
@@ -233,6 +267,18 @@ def command_pairs(folder: Path) -> Iterator[Pair]:
             f"env {plain} {tool} 8",
             f"env {other} {tool} 9",
             {slower: 0.8, "8 → 9": 0.2},
+        ),
+        (
+            "another allocator",
+            f"env {plain} {tool} 1",
+            f"env {plain} X=1 {preload} {tool} 1",
+            {loaded: 1.0},
+        ),
+        (
+            "another allocator",
+            f"env {plain} {tool} 1",
+            f"env {other} {preload} {tool} 1",
+            {loaded: None, slower: None},
         ),
         ("an argument", f"env {plain} X=1 {tool} 2 3", f"env {plain} {tool} 4 3", {"2 → 4": 1.0}),
         (
@@ -280,15 +326,11 @@ def explained(pair: Pair, folder: Path) -> Sequence[Mapping[str, Any]]:
     return found
 
 
-def row_of(pair: Pair, tables: Sequence[Mapping[str, Any]]) -> tuple[str, bool, bool]:
-    """A line of the page, whether the top cause is right, and whether all shares are near."""
+def row_of(pair: Pair, tables: Sequence[Mapping[str, Any]]) -> str:
+    """A line of the page: whether the top cause is right, and whether all shares are near."""
     choices = next((each for each in tables if each["by"] == "choices"), None)
     if choices is None:
-        return (
-            f"| {pair.kind} | {pair.name} | | no difference shown, or nothing to toggle | | |",
-            False,
-            False,
-        )
+        return f"| {pair.kind} | {pair.name} | | no difference shown, or nothing to toggle | | |"
     parts = {part["name"]: part for part in choices["parts"]}
     first = choices["parts"][0]["name"]
     told = [f"{name} {parts[name]['share']:.0%}" for name in parts if parts[name]["proven"]]
@@ -305,12 +347,11 @@ def row_of(pair: Pair, tables: Sequence[Mapping[str, Any]]) -> tuple[str, bool, 
         if part["proven"]
     ]
     truth = ", ".join(f"{n} {'' if s is None else f'{s:.0%}'}" for n, s in pair.truth.items())
-    line = (
+    return (
         f"| {pair.kind} | {pair.name} | {truth} | {', '.join(told)} | {', '.join(sources)} "
         f"| {'right' if right else 'WRONG'}{', near' if near else ', far'}"
         f"{f', proven decoys: {wrong}' if wrong else ''} |"
     )
-    return line, right, near
 
 
 def main() -> None:
@@ -318,6 +359,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--equal", action="store_true")
+    parser.add_argument("--only", default="", metavar="KIND")
     asked = parser.parse_args()
     folder = asked.folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
@@ -331,19 +373,27 @@ def main() -> None:
         page = f"# Causes where there is no difference\n\n{head}" + "\n".join(lines) + "\n"
         (_RESULTS / "planted_causes_equal.md").write_text(page)
         return
-    rows: list[tuple[str, bool, bool]] = []
+    file = _RESULTS / "planted_causes.md"
+    kept = [line for line in file.read_text().splitlines() if line.endswith((" |", "|"))][2:]
+    kept = [line for line in kept if asked.only and not line.startswith(f"| {asked.only} |")]
+    rows = []
     for pair in (*study_pairs(folder), *command_pairs(folder)):
-        rows.append(row_of(pair, explained(pair, folder)))
-        print(rows[-1][0], flush=True)
-    counts = (sum(right for _, right, _ in rows), sum(near for _, _, near in rows))
+        if asked.only in ("", pair.kind):
+            rows.append(row_of(pair, explained(pair, folder)).replace(f"{folder}/", ""))
+            print(rows[-1], flush=True)
+    every = [*kept, *rows]
     said = (
-        f"Of {len(rows)} pairs the largest cause is right in {counts[0]}; all known shares are "
-        f"within 10 points of the truth in {counts[1]}. Made by `bench/planted_causes.py`."
+        f"Of {len(every)} pairs the largest cause is right in {_count(every, '| right')}; all "
+        f"known shares are within 10 points of the truth in {_count(every, ', near')}. Made by "
+        "`bench/planted_causes.py`."
     )
     head = "| kind | pair | planted (share of the difference) | proven | proven sources | |"
-    lines = [head, "| --- | --- | --- | --- | --- | --- |", *(line for line, _, _ in rows)]
-    text = "\n\n".join(["# Planted causes", said, "\n".join(lines)]) + "\n"
-    (_RESULTS / "planted_causes.md").write_text(text.replace(f"{folder}/", ""))
+    lines = [head, "| --- | --- | --- | --- | --- | --- |", *every]
+    file.write_text("\n\n".join(["# Planted causes", said, "\n".join(lines)]) + "\n")
+
+
+def _count(lines: Sequence[str], said: str) -> int:
+    return sum(said in line for line in lines)
 
 
 if __name__ == "__main__":
