@@ -268,18 +268,6 @@ def command_pairs(folder: Path) -> Iterator[Pair]:
             f"env {other} {tool} 9",
             {slower: 0.8, "8 → 9": 0.2},
         ),
-        (
-            "another allocator",
-            f"env {plain} {tool} 1",
-            f"env {plain} X=1 {preload} {tool} 1",
-            {loaded: 1.0},
-        ),
-        (
-            "another allocator",
-            f"env {plain} {tool} 1",
-            f"env {other} {preload} {tool} 1",
-            {loaded: None, slower: None},
-        ),
         ("an argument", f"env {plain} X=1 {tool} 2 3", f"env {plain} {tool} 4 3", {"2 → 4": 1.0}),
         (
             "an argument",
@@ -293,6 +281,18 @@ def command_pairs(folder: Path) -> Iterator[Pair]:
             f"env {plain} {tool} 3 3 3",
             f"env {plain} {tool} 5 4 4",
             {"3 → 5": None, **dict.fromkeys(("3 → 4 (place 4)", "3 → 4 (place 5)"))},
+        ),
+        (
+            "another allocator",
+            f"env {plain} {tool} 1",
+            f"env {plain} X=1 {preload} {tool} 1",
+            {loaded: 1.0},
+        ),
+        (
+            "another allocator",
+            f"env {plain} {tool} 1",
+            f"env {other} {preload} {tool} 1",
+            {loaded: None, slower: None},
         ),
     ]
     for number, (kind, before, after, truth) in enumerate(rows):
