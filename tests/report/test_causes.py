@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import report_data as data
+from ensign.report import as_terminal
 from ensign.report.causes import cause_sections
 
 
@@ -24,7 +25,11 @@ def test_the_only_cause_is_told_as_such() -> None:
     first = base.causes[0]
     name, zero = "allocator: default → tcmalloc", replace(first.rest, effect=0.0, low=0.0, high=0.0)
     part = replace(first.total, name=name, share=1.0, share_low=1.0, share_high=1.0, proven=True)
-    section = cause_sections(replace(base, causes=(replace(first, parts=(part,), rest=zero),)))[0]
-    assert section.text.endswith(f", all of it by {name}.")
+    only = replace(base, causes=(replace(first, parts=(part,), rest=zero),))
+    assert cause_sections(only)[0].text.endswith(f", all of it by {name}.")
+    told = as_terminal.render(only)
+    assert f"all of it by {name}" in " ".join(told.split())
+    assert "compress_block" in told  # where it lies was not told before
+    assert "Why, by" not in told
     some_left = cause_sections(replace(base, causes=(replace(first, parts=(part,)),)))[0]
     assert "is not explained" in some_left.text

@@ -298,6 +298,12 @@ class Causes:
     rest: CauseShare
     different: bool
 
+    @property
+    def by_one(self) -> bool:
+        """True if one part is all of the difference: nothing was toggled for that."""
+        rest = self.rest
+        return len(self.parts) == 1 and rest.effect == rest.low == rest.high == 0
+
 
 @dataclass(frozen=True, slots=True)
 class Result:

@@ -72,7 +72,7 @@ def render(
 def _brief(page: Page, result: Result) -> None:
     shown = confirmed(result) or result
     view = view_of(shown)
-    if result.causes:
+    if not all(each.by_one for each in result.causes):
         _causes(page, result, brief=True)  # functions were told before anything was proven
     elif view.suite and not result.withheld:
         _suite(page, shown, view, view.compared[:_MOST_ROWS], ruled=False)

@@ -101,7 +101,7 @@ def _sentence(causes: Causes, result: Result) -> str:
     proven = [part for part in causes.parts if part.proven]
     if not proven:
         return f"{text}; no cause of {len(causes.parts)} is proven."
-    if len(causes.parts) == 1 and causes.rest.effect == causes.rest.low == causes.rest.high == 0:
+    if causes.by_one:
         return f"{text}, all of it by {clean(proven[0].name)}."
     few = proven[:_FEW]
     cancel = any(abs(part.share) > _CANCELING for part in few)
