@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ensign.explain.code_facts import CodeDifference, SampledFunction, code_differences
 from ensign.explain.function_names import ALLOCATION, interface_of, source_name
+from ensign.explain.relinked_places import with_lines
 from ensign.meter.client import find_meter
 from ensign.meter.questions import Place, located
 from ensign.model.results import STACK_SEPARATOR, FunctionCost, FunctionCosts
@@ -41,6 +42,7 @@ _SOURCE_SHARE = 0.5  # of the samples in the programs themselves, for rows by so
 NO_SLICES = "whole executions have no slices, at whose ends programs are looked at"
 UNTOLD = "the kernel does not tell where stopped programs stand"
 OpenFile = Callable[[Trial, str, SampledFile], Path | None]
+Linked = Callable[[str, Path], Path | None]
 
 
 class Function(NamedTuple):
@@ -82,10 +84,12 @@ _Key = tuple[str, int, str]
 class FunctionReader:
     """Finds functions at the places of samples; `open_file` says where a variant's file lies now.
 
-    A file that is gone, or another one by now, has none: its samples are without a name.
+    A file that is gone, or another one by now, has none: its samples are without a name. `linked`
+    is the file of a variant that has debug information, where relinks have none.
     """
 
     open_file: OpenFile
+    linked: Linked = lambda _variant, _path: None
 
     def read(self, trials: Sequence[Trial]) -> Mapping[_Key, tuple[_Sample, ...]]:
         """Samples in files, of each variant in each trial. InternalError without an answer."""
@@ -101,7 +105,15 @@ class FunctionReader:
                         asked[path].update(offset for offset, _ in file.places)
                         users[path].add(totals.variant)
         ordered = {path: tuple(sorted(offsets)) for path, offsets in asked.items()}
+        answers: Mapping[Path, Sequence[Place]]
         answers = located(find_meter(), ordered) if ordered else {}
+        linked = {
+            path: first
+            for path in answers
+            for variant in sorted(users[path])
+            if (first := self.linked(variant, path)) is not None
+        }
+        answers = with_lines(answers, linked)
         known: dict[tuple[Path | None, int], _Found] = {}
         for path, places in answers.items():
             label = loader_name(str(path)) if ".so" in path.name else ""
@@ -372,6 +384,8 @@ def _most(names: Counter[str] | None) -> str:
 def _computes(side: Sequence[_Execution]) -> bool:
     """True if nobody sleeps, so that samples in system calls are of CPU time.
 
+    Who sleeps stands in one: if fewer do than the kernel's accounted share, which has the page
+    faults, too, nobody sleeps by much. Then a processor that others took as well tells nothing.
     Accounts of user and system time are by the clock's ticks, which short system calls evade: their
     time is booked as the user's.
     """
@@ -384,8 +398,9 @@ def _computes(side: Sequence[_Execution]) -> bool:
     if awaits or not code or not wall or not user + system:
         return False
     accounted = system / (user + system)
+    standing = calls / (calls + code)
     is_busy = _LEAST_BUSY <= (user + system) / wall <= _MOST_BUSY
-    return is_busy and calls / (calls + code) <= _MOST_TIMES * accounted + _MOST_MORE
+    return standing <= accounted or (is_busy and standing <= _MOST_TIMES * accounted + _MOST_MORE)
 
 
 def _with_calls(counted: _CountedBy) -> _CountedBy:

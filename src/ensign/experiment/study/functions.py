@@ -18,7 +18,7 @@ from ensign.model.finding_kinds.builds import UNTRAINED
 from ensign.model.findings import Finding
 from ensign.model.results import FunctionCosts
 from ensign.model.study import Study
-from ensign.model.trials import SampledFile, Trial, failed_variants, name_without_group
+from ensign.model.trials import TWIN, SampledFile, Trial, failed_variants, name_without_group
 from ensign.proof.evidence import some
 from ensign.proof.sampled_code import read_code_map
 
@@ -41,12 +41,22 @@ def study_functions(
         artifact = variants.artifact_of(name_without_group(variant), trial.round_index)
         return files.original(file, artifact)
 
+    def linked(variant: str, path: Path) -> Path | None:
+        """The file of the build of which the path is a relink; the twin has some of its own."""
+        name = baseline if variant == TWIN else name_without_group(variant)
+        own = next((each for each in builds if each.facts.variant == name), None)
+        if own is None or own.files is None:
+            return None
+        names = (file.path for file in own.facts.files if str(path).endswith(f"/{file.path}"))
+        found = next((own.files / name for name in names), None)
+        return None if found == path else found
+
     baseline, *others = (name for name, _ in variants.artifacts)
     explained = [study.explain.variant] if study.explain is not None else others
     # What lies between both ends is for the causes.
     between = set(others) - set(explained)
     left = [trial.without(gone | between) for trial in trials]
-    found = function_costs(left, baseline, FunctionReader(place), study.race.level)
+    found = function_costs(left, baseline, FunctionReader(place, linked), study.race.level)
     order = [workload.name for workload in study.workloads]
     looked_at = [each for each in builds if each.facts.variant in (baseline, *explained)]
     known = _known_of(looked_at) if any(costs.by_symbol for costs in found) else _Known()
