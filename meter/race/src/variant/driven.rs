@@ -15,6 +15,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 
 const DYING_NS: u64 = 1_000_000_000;
+const LOOK_EACH_NS: u64 = 1_000_000;
 
 impl Variant<'_> {
     pub(crate) fn address(&self) -> Result<SocketAddr, Halt> {
@@ -52,8 +53,7 @@ impl Variant<'_> {
         run_state: &mut RunState,
         length_ns: Option<u64>,
     ) -> Result<Burst, DriveError> {
-        let due = run_state.samples_code && !self.is_finished() && self.sampler.is_due();
-        let look_after_ns = length_ns.filter(|_| due).map(clock::random_below_ns);
+        let looked_at_ns = length_ns.filter(|_| run_state.samples_code && !self.is_finished());
         let limit_ns = self.server.as_ref().and_then(Process::left_ns);
         let Runner::Drive(driver) = &mut self.runner else {
             return Err(DriveError::failed(
@@ -67,17 +67,27 @@ impl Variant<'_> {
         let (sampler, tree) = (&mut self.sampler, run_state.process_trees.tree(self.tree));
         let mut stopped_ns = 0;
         let mut burst = driver.run_beside(length_ns, limit_ns, || {
-            let Some(look_after_ns) = look_after_ns else {
+            let Some(length_ns) = looked_at_ns else {
                 return;
             };
-            clock::sleep_ns(look_after_ns);
-            let start_ns = clock::now_ns();
-            // What fails here fails again at the slice's end, where it is told.
-            if tree.freeze().is_ok() {
-                sampler.look(&tree.members(Group::Main));
+            let looks = (length_ns / LOOK_EACH_NS).max(1);
+            let part_ns = length_ns / looks;
+            let mut slept_ns = 0;
+            for part in 0..looks {
+                if !sampler.is_due() {
+                    continue;
+                }
+                let look_after_ns = part * part_ns + clock::random_below_ns(part_ns);
+                clock::sleep_ns(look_after_ns - slept_ns);
+                slept_ns = look_after_ns;
+                let start_ns = clock::now_ns();
+                // What fails here fails again at the slice's end, where it is told.
+                if tree.freeze().is_ok() {
+                    sampler.look(&tree.members(Group::Main));
+                }
+                let _ = tree.thaw();
+                stopped_ns += clock::now_ns() - start_ns;
             }
-            let _ = tree.thaw();
-            stopped_ns = clock::now_ns() - start_ns;
         })?;
         burst.wall_ns = burst.wall_ns.saturating_sub(stopped_ns);
         self.driven.cpu_ns += burst.load_cpu_ns;

@@ -11,7 +11,7 @@ use std::fs;
 use std::io::ErrorKind;
 
 /// Of one execution: beyond these every second look is dropped, so that all its parts stay equal.
-const MOST_SAMPLES: usize = 512;
+const MOST_SAMPLES: usize = 2048;
 const MOST_TASKS: usize = 32;
 const MOST_KNOWN: usize = 64;
 
