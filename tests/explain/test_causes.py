@@ -11,6 +11,7 @@ from ensign.explain.causes import (
     can_mix_sources,
     choice_causes,
     command_causes,
+    same_program,
     source_causes,
     with_libraries,
 )
@@ -148,3 +149,19 @@ def test_one_part_alone_is_the_other_command() -> None:
     assert (cause.added, cause.removed) == ("env ./p '*.c'", "env 'A=x y' ./p '*.c'")
     (tunable, _) = command_causes(f"{TUNED} ./a", "./a")
     assert tunable.added == "env GLIBC_TUNABLES=glibc.malloc.arena_max=1 ./a"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        ("./p 1", "./p 2", True),
+        ("./p 1", "env X=1 ./p 1", True),
+        ("./p 1", "setarch -R ./p 1", True),
+        ("/other/ld.so --library-path /other ./p 1", "./p 1", True),
+        ("./old 1", "./new 1", False),
+        ("./old 1", "setarch -R ./new 1", False),
+        ("env X=1 ./old", "env X=1 ./new", False),
+    ],
+)
+def test_the_same_program_may_be_started_by_another(a: str, b: str, *, same: bool) -> None:
+    assert same_program(a, b) is same

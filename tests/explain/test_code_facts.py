@@ -21,7 +21,7 @@ int main(int count, char **words) { float a[64] = {0}, b[64] = {0};
 """
 
 
-SAME = "the same instructions before and after: it has other data, or another place"
+SAME = "the same instructions before and after: other data, another place, or more calls"
 
 
 def built(folder: Path, name: str, *flags: str, source: str = SOURCE) -> SampledFunction:
@@ -68,6 +68,7 @@ def test_the_same_code_at_another_place_is_told(tmp_path: Path) -> None:
     other = built(tmp_path, "other", "-O2", source=text.replace("sum +=", "sum -="))
     (moved,), (changed,) = code_differences([(here, there)]), code_differences([(here, other)])
     assert moved.facts[0] == SAME
+    assert (moved.same, changed.same) == (True, False)
     assert SAME not in changed.facts
 
 

@@ -233,9 +233,13 @@ def same_form(a: str, b: str) -> tuple[str, str]:
 
 
 def same_program(a: str, b: str) -> bool:
-    """True if both commands start the same one, with other words or variables."""
+    """True if both commands start the same one, with other words or variables.
+
+    One may have words before it: another program, such as a loader, starts it.
+    """
     one, two = (_command(t)[1] if _by_env(t) else shlex.split(t) for t in same_form(a, b))
-    return one[:1] == two[:1]
+    shorter, longer = sorted((one, two), key=len)
+    return one[:1] == two[:1] or (bool(shorter) and longer[-len(shorter) :] == shorter)
 
 
 def with_libraries(a: str, b: str, mapped: tuple[Iterable[str], Iterable[str]]) -> tuple[str, str]:

@@ -53,10 +53,14 @@ class SampledFunction:
 
 
 class CodeDifference(NamedTuple):
-    """Facts on how a function's code differs, and where it spends its time before and after."""
+    """Facts on how a function's code differs, and where it spends its time before and after.
+
+    It is the `same` where two files have the same instructions.
+    """
 
     facts: tuple[str, ...] = ()
     code: tuple[tuple[CodeLine, ...], tuple[CodeLine, ...]] = ((), ())
+    same: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,7 @@ def code_differences(
         CodeDifference(
             _facts(before, after),
             (_listing(before), _listing(after)) if number < _MOST_LISTED else ((), ()),
+            _is_same(before, after),
         )
         for number, (before, after) in enumerate(sides)
     )
@@ -155,6 +160,12 @@ def _machine_code(function: SampledFunction) -> MachineCode | None:
         return None
 
 
+def _is_same(before: _Code | None, after: _Code | None) -> bool:
+    if before is None or after is None or before.function.path == after.function.path:
+        return False
+    return before.wording == after.wording
+
+
 def _listing(code: _Code | None) -> tuple[CodeLine, ...]:
     """Its hottest loop; where that is none, or too long, what is around the hottest instruction."""
     if code is None or code.samples.total() < _FEWEST_SAMPLES:
@@ -180,7 +191,9 @@ def _facts(before: _Code | None, after: _Code | None) -> tuple[str, ...]:
     one, two = before.function, after.function
     found = []
     if before.wording == after.wording:
-        found.append("the same instructions before and after: it has other data, or another place")
+        found.append(
+            "the same instructions before and after: other data, another place, or more calls"
+        )
     elif one.size_bytes != two.size_bytes:
         found.append(f"{one.size_bytes:,} bytes of code before, {two.size_bytes:,} after")
     if min(one.samples.total(), two.samples.total()) < _FEWEST_SAMPLES:

@@ -272,7 +272,9 @@ def _with_facts(rows: Sequence[FunctionCost], sides: _Sides) -> tuple[FunctionCo
     pairs = [(before.get(key), after.get(key)) for key in keys]
     found = dict(zip(keys, code_differences(pairs), strict=True))
     known = ((row, found.get(Function(row.file, row.name), CodeDifference())) for row in rows)
-    return tuple(replace(row, facts=each.facts, code=each.code) for row, each in known)
+    return tuple(
+        replace(row, facts=each.facts, code=each.code, same_code=each.same) for row, each in known
+    )
 
 
 def _code(side: Sequence[_Execution]) -> dict[Function, SampledFunction]:

@@ -212,7 +212,8 @@ class FunctionCost:
     `symbols` are what it is called in the one and in the other, where that is not its name;
     `facts` say how its code differs; `source` is the compile unit that has it, where that is known.
     `code` is where it spends its time in the one and in the other: its hottest loop, or what stands
-    around its hottest instruction; of the functions that differ most alone.
+    around its hottest instruction; of the functions that differ most alone. It is the `same_code`
+    where two files have the same instructions of it.
     """
 
     name: str
@@ -226,6 +227,7 @@ class FunctionCost:
     facts: tuple[str, ...] = ()
     source: str = ""
     code: tuple[tuple[CodeLine, ...], tuple[CodeLine, ...]] = ((), ())
+    same_code: bool = False
 
     @property
     def excludes_zero(self) -> bool:

@@ -1,7 +1,8 @@
-"""Functions of raced commands: where their files lie, which a race may have copied."""
+"""Functions of raced commands, whose files a race may have copied; and those of the same code."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,8 +10,13 @@ from ensign.experiment.compare.result import FinishedRace
 from ensign.experiment.compare.tracing import Traces
 from ensign.experiment.tracing import in_own_scratch
 from ensign.explain.function_costs import FunctionReader, function_costs
+from ensign.model.finding_kinds.ran import SAME_CODE
+from ensign.model.findings import Finding
 from ensign.model.results import FunctionCosts
 from ensign.model.trials import TWIN, SampledFile, Trial
+from ensign.proof.evidence import some
+
+_NEARLY_ALL = 0.8
 
 
 def compared_functions(raced: FinishedRace) -> tuple[FunctionCosts, ...]:
@@ -21,6 +27,25 @@ def compared_functions(raced: FinishedRace) -> tuple[FunctionCosts, ...]:
     reader = FunctionReader(files.place)
     found = function_costs(raced.outcome.trials, baseline, reader, raced.experiment.level)
     return tuple(replace(each, variant=names.get(each.variant, each.variant)) for each in found)
+
+
+def same_code_findings(every: Sequence[FunctionCosts]) -> Iterator[Finding]:
+    """Differences that lie in functions of the same code: no flag made them."""
+    for costs in every:
+        total = costs.total
+        rows = [row for row in costs.by_symbol if row.same_code and row.excludes_zero]
+        if total is None or not total.excludes_zero or not rows:
+            continue
+        share = sum(row.difference for row in rows) / total.difference
+        if share >= _NEARLY_ALL:
+            names = some([row.name for row in rows])
+            where = f" on {costs.workload}" if costs.workload else ""
+            yield SAME_CODE.found(
+                f"{100 * share:.0f} % of the difference{where} lies in functions with the same "
+                f"instructions in both ({names}): it comes of their place, of what they work on, or "
+                "of how often they are called",
+                costs.variant,
+            )
 
 
 @dataclass(frozen=True, slots=True)

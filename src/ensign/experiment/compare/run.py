@@ -306,10 +306,12 @@ class CompareSteps:
             second = None if anew is None else compare_evidence(self.options, anew)
             evidence = replace(evidence, explores=True, second=second)
         if self.options.sampled:
-            from ensign.experiment.compare.functions import compared_functions  # noqa: PLC0415
+            from ensign.experiment.compare import functions  # noqa: PLC0415
 
-            functions = compared_functions(raced.first)
-            evidence = replace(evidence, record=replace(evidence.record, functions=functions))
+            costs = functions.compared_functions(raced.first)
+            findings = (*evidence.record.findings, *functions.same_code_findings(costs))
+            record = replace(evidence.record, functions=costs, findings=findings)
+            evidence = replace(evidence, record=record)
         if self.bundle is not None:
             evidence.write_bundle(self.bundle)
         return ExperimentOutcome(evidence.result(), failed)

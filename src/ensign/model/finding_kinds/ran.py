@@ -21,6 +21,15 @@ VISIBLE_DIFFERENCES = FindingKind(
     "Nothing. `ensign doctor FILE` says more of each; what the difference in time comes of is not "
     "shown by that.",
 )
+SAME_CODE = FindingKind(
+    "same-code",
+    Severity.NOTE,
+    "Nearly all of the difference lies in functions that have the same instructions in the files "
+    "of both commands. It comes of where these lie, of what they work on, or of how often they are "
+    "called.",
+    "If nothing else was changed, race relinks, as a study does (`ensign init`): there the layout "
+    "takes turns.",
+)
 RAN_SOMETHING_ELSE = FindingKind(
     "ran-something-else",
     Severity.ERROR,
