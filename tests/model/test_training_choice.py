@@ -70,3 +70,12 @@ def test_variants_are_named_by_what_trains_them() -> None:
 def test_what_is_not_there_cannot_train(said: str, told: str) -> None:
     with pytest.raises(StudyError, match=re.escape(told)):
         parse_study(STUDY.format(said=said), Path("x.toml"))
+
+
+def test_a_test_of_the_name_of_a_training_workload_trains_under_its_own() -> None:
+    text = STUDY.format(said="also test").replace('name = "learn"', 'name = "test"')
+    study = parse_study(text, Path("x.toml")).study
+    assert [each.name for each in study.trained_on("also test")] == ["test", "test-test"]
+    more = text + '[[workloads]]\nname = "test-test"\nload = ["load", "{port}", "{requests}"]\n'
+    study = parse_study(more, Path("x.toml")).study
+    assert [each.name for each in study.trained_on("also test")] == ["test", "test-test-test"]

@@ -5,7 +5,7 @@ Rules that compare several keys are in `study_rules`; the words for errors in `s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pydantic import Field, model_validator
 
@@ -102,14 +102,20 @@ class Study(Section):
         return self.build.system is not None or OWN_COMPILER in self.axes.compiler
 
     def trained_on(self, choice: str) -> tuple[Workload, ...]:
-        """What a profile is trained on, by what a variant says of it; nothing without training."""
+        """What a profile is trained on, by what a variant says of it; nothing without training.
+
+        A test of the name of a training workload trains as `test-NAME`: recordings go by names.
+        """
         if self.training is None:
             return ()
         trained, read = self.training.workloads, read_training_choice(choice)
         if read.without:
             return tuple(each for each in trained if each.name not in read.names)
         also = (each for each in self.workloads if each.name in read.names)
-        return (*trained, *(each.of_length(self.training.requests) for each in also))
+        tests = (each.of_length(self.training.requests) for each in also)
+        known = [each.name for each in (*trained, *self.workloads)]
+        named = (each.model_copy(update={"name": _own_name(each.name, known)}) for each in tests)
+        return (*trained, *named)
 
     @property
     def training_choices(self) -> tuple[str, ...]:
@@ -152,3 +158,12 @@ def longest_run_ns(study: Study, workload: Workload) -> int:
     if "deadline" in workload.model_fields_set or workload.command is None:
         return deadline_ns
     return min(deadline_ns, max(parse_duration_ns(study.race.budget) // _FEWEST_RUNS, _SECOND_NS))
+
+
+def _own_name(name: str, known: Sequence[str]) -> str:
+    """The name, where only one is known; else another one."""
+    others = [*known]
+    others.remove(name)
+    while name in others:
+        name = f"test-{name}"
+    return name

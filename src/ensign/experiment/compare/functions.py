@@ -42,8 +42,8 @@ def same_code_findings(every: Sequence[FunctionCosts]) -> Iterator[Finding]:
             where = f" on {costs.workload}" if costs.workload else ""
             yield SAME_CODE.found(
                 f"{100 * share:.0f} % of the difference{where} lies in functions with the same "
-                f"instructions in both ({names}): it comes of their place, of what they work on, or "
-                "of how often they are called",
+                f"instructions in both ({names}): it comes of their place, what they work on, or "
+                "how often they are called",
                 costs.variant,
             )
 
