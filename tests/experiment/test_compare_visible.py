@@ -68,6 +68,12 @@ def test_flags_and_compilers_by_debug_information(tmp_path: Path) -> None:
     old, new = built(tmp_path, "old", "-O2", "-g"), built(tmp_path, "new", "-O3", "-g")
     (finding,) = found(ran(old), ran(new))
     assert "m.c compiled with -O3, without -O2" in finding.text
+    (tmp_path / "k.c").write_text(SOURCE)
+    renamed = tmp_path / "renamed"
+    argv = ["gcc-12", "-fno-inline", "-g", "-O3", "k.c", "-o", "renamed"]
+    subprocess.run(argv, cwd=tmp_path, check=True)
+    (finding,) = found(ran(old), ran(renamed))
+    assert "all sources compiled with -O3, without -O2" in finding.text
     (tmp_path / "n.c").write_text("int n(void) { return 1; }")
     names = []
     for name, compiler in (("one", "gcc-12"), ("two", "gcc-11")):

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 import report_data as data
+from ensign.model.finding_kinds.ran import VISIBLE_DIFFERENCES
 from ensign.model.results import FunctionCost, Result, SuiteComparison
 from ensign.report import as_terminal
 from ensign.report.terminal_page import Screen
@@ -120,3 +121,11 @@ def test_of_many_workloads_functions_of_those_that_differ_most_are_told() -> Non
     assert [f"w{n}:" in text for n in range(6)] == [True] * 3 + [False] * 3
     assert "3 more workloads, by function: --details" in text
     assert "w5:" in as_terminal.render(result, details=True)
+
+
+def test_how_files_differ_stands_beside_their_functions() -> None:
+    text = "what visibly differs from old: new (m.c compiled with -O3, without -O2)"
+    finding = VISIBLE_DIFFERENCES.found(text, "new")
+    told = replace(data.explained(), findings=(finding,))
+    assert f"new: {text}." in " ".join(as_terminal.render(told).split())
+    assert "visibly" not in as_terminal.render(replace(told, functions=()))

@@ -114,8 +114,17 @@ def differences(first: VisibleBuild, other: VisibleBuild) -> Iterator[str]:
 
 
 def _compiled_otherwise(first: Mapping[str, Unit], other: Mapping[str, Unit]) -> Iterator[str]:
-    """Compilers and flags that differ, with the sources of which that is so."""
+    """Compilers and flags that differ, with the sources of which that is so.
+
+    Where both have other sources it is told if all pairs of them differ in the same.
+    """
     common = first.keys() & other.keys()
+    if not common:
+        kinds = [{(u.compiler, u.flags): u for u in side.values()} for side in (first, other)]
+        changes = {_change(a, b) for a in kinds[0].values() for b in kinds[1].values()}
+        yield from (
+            f"all sources compiled {each}" for each in changes if each and len(changes) == 1
+        )
     changed: defaultdict[str, list[str]] = defaultdict(list)
     for name in sorted(common):
         if change := _change(first[name], other[name]):

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from ensign.model.builds import BuildFacts, BuildStatus
 from ensign.model.comparisons import Direction
-from ensign.model.findings import Severity
+from ensign.model.finding_kinds.ran import SAME_CODE, VISIBLE_DIFFERENCES
+from ensign.model.findings import Finding, Severity
 from ensign.model.quoting import distinct_short
 from ensign.model.results import Result, VariantFacts
 from ensign.model.trials import Metric
@@ -83,6 +84,8 @@ def _brief(page: Page, result: Result) -> None:
         _costs(page, shown, with_twin=False, ruled=False)
         _functions(page, shown, brief=True)
     findings = findings_of(result)
+    if shown.functions and not result.withheld:
+        _how_made(page, findings)
     # The verdict has the errors.
     said = [each for each in briefly_told(findings) if each.severity is not Severity.ERROR]
     page.findings(said[:_MOST_FINDINGS], cropped=True)
@@ -401,6 +404,15 @@ def _functions(page: Page, result: Result, *, brief: bool) -> None:
     if len(shown) < len(sections):
         more = pluralize(len(sections) - len(shown), "more workload")
         page.line(f"{more}, by function: --details", "dim")
+        page.blank()
+
+
+def _how_made(page: Page, findings: Sequence[Finding]) -> None:
+    """How the files of commands that were looked into differ."""
+    told = list_findings(each for each in findings if each.is_a(VISIBLE_DIFFERENCES, SAME_CODE))
+    for each in told:
+        page.line(f"{each.subjects}: {each.text}.")
+    if told:
         page.blank()
 
 
