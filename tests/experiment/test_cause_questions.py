@@ -26,6 +26,7 @@ from ensign.experiment.study.repair import losers, repair_study, repairs_of
 from ensign.experiment.study_file import StudyFile, parse_study
 from ensign.model.errors import StudyError
 from ensign.model.results import Causes, CauseShare, FunctionCost, FunctionCosts, Result
+from ensign.model.study_axes import Layouts
 from ensign.model.study_explain import By
 from ensign.toolchains.single_flags import SingleFlag
 
@@ -314,3 +315,6 @@ def test_the_only_choice_is_the_cause_unless_it_stands_for_many(
     explain = with_only_choice(replace(FILE, variants=(a, b))).study.explain
     assert (explain.causes[0].name if explain else "") == named
     assert explain is None or explain.variants == ("b",)
+    natural = FILE.study.model_copy(update={"layouts": Layouts(variants="none")})
+    one_layout = replace(FILE, study=natural, variants=(a, b))
+    assert with_only_choice(one_layout).study.explain is None

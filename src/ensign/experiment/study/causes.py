@@ -183,13 +183,15 @@ def questions(a: Variant, b: Variant, first: Result, own: Sequence[str]) -> tupl
 def with_only_choice(pair: StudyFile) -> StudyFile:
     """With the one choice in which two variants differ as the cause.
 
-    As it is where they differ in several, or where that is a name for many flags.
+    As it is where they differ in several, where that is a name for many flags, and where each has
+    one layout only, which may be all that makes the difference.
     """
     a, b = pair.variants
-    causes = choice_causes(a, b)
-    if len(causes) != 1 or causes[0].name.partition(":")[0] in (*OF_FLAGS, *_COARSE):
+    names = [cause.name for cause in choice_causes(a, b)]
+    coarse = [name for name in names if name.partition(":")[0] in (*OF_FLAGS, *_COARSE)]
+    if pair.study.layouts.variants != "all" or len(names) != 1 or coarse:
         return pair
-    explain = Explain(variant=b.name, causes=[ToggledCause(name=causes[0].name)])
+    explain = Explain(variant=b.name, causes=[ToggledCause(name=names[0])])
     return replace(pair, study=pair.study.model_copy(update={"explain": explain}))
 
 
