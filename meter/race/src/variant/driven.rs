@@ -53,6 +53,8 @@ impl Variant<'_> {
         run_state: &mut RunState,
         length_ns: Option<u64>,
     ) -> Result<Burst, DriveError> {
+        // A look makes a reply late: where that is timed, one in a slice, which is long then.
+        let times_replies = self.spec.drive().is_some_and(|drive| drive.latency);
         let looked_at_ns = length_ns.filter(|_| run_state.samples_code && !self.is_finished());
         let limit_ns = self.server.as_ref().and_then(Process::left_ns);
         let Runner::Drive(driver) = &mut self.runner else {
@@ -70,7 +72,12 @@ impl Variant<'_> {
             let Some(length_ns) = looked_at_ns else {
                 return;
             };
-            let looks = (length_ns / LOOK_EACH_NS).max(1);
+            let each_ns = if times_replies {
+                length_ns
+            } else {
+                LOOK_EACH_NS
+            };
+            let looks = (length_ns / each_ns).max(1);
             let part_ns = length_ns / looks;
             let mut slept_ns = 0;
             for part in 0..looks {
