@@ -227,3 +227,21 @@ def test_page_faults_are_means_of_executions(program: Path) -> None:
         for n in range(4)
     ]
     assert costs(trials).page_faults == (105, 1001.5)
+
+
+def test_relinks_have_the_lines_of_the_files_that_they_lie_over(
+    program: Path, tmp_path: Path
+) -> None:
+    relink = tmp_path / "layouts" / "0" / program.name
+    relink.parent.mkdir(parents=True)
+    subprocess.run(["strip", "-g", "-o", relink, program], check=True)
+    main = offset_of(program, "main")
+    taken = sampled(relink, {main + n: 40 for n in range(12)})
+    trials = [trial(n, totals("1", 9, taken), totals("2", 9, taken)) for n in range(4)]
+    assert costs(trials).by_stack == ()
+    reader = FunctionReader(
+        lambda _trial, _variant, file: Path(file.path), {relink.parent: program.parent}
+    )
+    (told,) = function_costs(trials, "1", reader, 0.95)
+    assert "main;twice" in {row.name for row in told.by_stack}
+    assert told.by_line

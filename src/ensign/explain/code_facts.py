@@ -125,13 +125,18 @@ def code_differences(
     }
     sides = [[known.get(id(each)) for each in pair] for pair in pairs]
     return tuple(
-        CodeDifference(
-            _facts(before, after),
-            (_listing(before), _listing(after)) if number < _MOST_LISTED else ((), ()),
-            _is_same(before, after),
-        )
+        _difference(before, after, listed=number < _MOST_LISTED)
         for number, (before, after) in enumerate(sides)
     )
+
+
+def _difference(before: _Code | None, after: _Code | None, *, listed: bool) -> CodeDifference:
+    code = (_listing(before), _listing(after)) if listed else ((), ())
+    if before is None or after is None:
+        return CodeDifference(code=code)
+    same = before.wording == after.wording
+    of_two = before.function.path != after.function.path
+    return CodeDifference(_facts(before, after, same=same), code, same and of_two)
 
 
 def _leaves(instruction: Instruction, size_bytes: int) -> bool:
@@ -160,12 +165,6 @@ def _machine_code(function: SampledFunction) -> MachineCode | None:
         return None
 
 
-def _is_same(before: _Code | None, after: _Code | None) -> bool:
-    if before is None or after is None or before.function.path == after.function.path:
-        return False
-    return before.wording == after.wording
-
-
 def _listing(code: _Code | None) -> tuple[CodeLine, ...]:
     """Its hottest loop; where that is none, or too long, what is around the hottest instruction."""
     if code is None or code.samples.total() < _FEWEST_SAMPLES:
@@ -185,12 +184,10 @@ def _listing(code: _Code | None) -> tuple[CodeLine, ...]:
     )
 
 
-def _facts(before: _Code | None, after: _Code | None) -> tuple[str, ...]:
-    if before is None or after is None:
-        return ()
+def _facts(before: _Code, after: _Code, *, same: bool) -> tuple[str, ...]:
     one, two = before.function, after.function
     found = []
-    if before.wording == after.wording:
+    if same:
         found.append(
             "the same instructions before and after: other data, another place, or more calls"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,7 +42,6 @@ _SOURCE_SHARE = 0.5  # of the samples in the programs themselves, for rows by so
 NO_SLICES = "whole executions have no slices, at whose ends programs are looked at"
 UNTOLD = "the kernel does not tell where stopped programs stand"
 OpenFile = Callable[[Trial, str, SampledFile], Path | None]
-Linked = Callable[[str, Path], Path | None]
 
 
 class Function(NamedTuple):
@@ -84,12 +83,12 @@ _Key = tuple[str, int, str]
 class FunctionReader:
     """Finds functions at the places of samples; `open_file` says where a variant's file lies now.
 
-    A file that is gone, or another one by now, has none: its samples are without a name. `linked`
-    is the file of a variant that has debug information, where relinks have none.
+    A file that is gone, or another one by now, has none: its samples are without a name. `relinks`
+    are folders of relinks, which have no debug information, and of the files that they are of.
     """
 
     open_file: OpenFile
-    linked: Linked = lambda _variant, _path: None
+    relinks: Mapping[Path, Path] = field(default_factory=dict[Path, Path])
 
     def read(self, trials: Sequence[Trial]) -> Mapping[_Key, tuple[_Sample, ...]]:
         """Samples in files, of each variant in each trial. InternalError without an answer."""
@@ -108,10 +107,10 @@ class FunctionReader:
         answers: Mapping[Path, Sequence[Place]]
         answers = located(find_meter(), ordered) if ordered else {}
         linked = {
-            path: first
+            path: self.relinks[folder] / path.relative_to(folder)
             for path in answers
-            for variant in sorted(users[path])
-            if (first := self.linked(variant, path)) is not None
+            for folder in path.parents
+            if folder in self.relinks
         }
         answers = with_lines(answers, linked)
         known: dict[tuple[Path | None, int], _Found] = {}
@@ -197,9 +196,12 @@ class _Pair:
             [self._of(trial, (self.variant,)) for trial in both],
         )
         before, after = (sum(each.in_code for each in side) for side in sides)
-        faults = tuple(sum(each.page_faults for each in side) / max(1, len(side)) for side in sides)
         named = FunctionCosts(
-            self.variant, workload, self.level, (before, after), page_faults=(faults[0], faults[1])
+            self.variant,
+            workload,
+            self.level,
+            (before, after),
+            page_faults=(_mean_faults(sides[0]), _mean_faults(sides[1])),
         )
         why = _why_unknown(both, named.samples)
         rows = None if why else _rows_of(sides, _by_symbol, self.level)
@@ -261,6 +263,10 @@ class _Execution:
 
 _Sides = Sequence[Sequence[_Execution]]
 _CountedBy = Callable[[_Execution], Counter[Function]]
+
+
+def _mean_faults(side: Sequence[_Execution]) -> float:
+    return sum(each.page_faults for each in side) / max(1, len(side))
 
 
 def _with_facts(rows: Sequence[FunctionCost], sides: _Sides) -> tuple[FunctionCost, ...]:

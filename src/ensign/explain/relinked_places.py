@@ -1,9 +1,9 @@
-"""Lines and inlined functions in relinks, by the program as it was linked first."""
+"""Functions of programs as they were linked first, and by these the lines of their relinks."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,9 +12,26 @@ from ensign.meter.questions import Place, located
 from ensign.proof.sampled_code import read_code_map
 
 
-class _Start(NamedTuple):
+class LinkedFunction(NamedTuple):
+    """A function of a program: where it begins in the file, its symbol, and what lies there."""
+
     offset: int
-    size_bytes: int | None
+    symbol: str
+    place: Place
+
+
+def linked_functions(programs: Iterable[Path]) -> Mapping[Path, tuple[LinkedFunction, ...]]:
+    """Those of each program; of a file that is none, none. InternalError without an answer."""
+    starts = {program: _starts(program) for program in programs}
+    places = _located({program: sorted(symbols) for program, symbols in starts.items()})
+    return {
+        program: tuple(
+            LinkedFunction(offset, symbol, place)
+            for offset, symbol in symbols.items()
+            if (place := places.get((program, offset))) is not None
+        )
+        for program, symbols in starts.items()
+    }
 
 
 def with_lines(
@@ -25,56 +42,61 @@ def with_lines(
     `linked` is the program that has it, by the relink that has none. A function of another size, or
     of a name that several have, stays as it is. InternalError where the meter does not answer.
     """
-    lacking = {
-        path: linked[path]
+    lacking = [
+        path
         for path in places.keys() & linked.keys()
         if not any(place.inlined for place in places[path])
+    ]
+    functions = linked_functions({linked[path] for path in lacking})
+    single = {program: _of_one_name(own) for program, own in functions.items()}
+    offsets = {
+        path: [_offset(place, single[linked[path]]) for place in places[path]] for path in lacking
     }
-    starts = {program: _starts(program) for program in set(lacking.values())}
     asked: defaultdict[Path, set[int]] = defaultdict(set)
-    for path, program in lacking.items():
-        found = (_offset(place, starts[program]) for place in places[path])
-        asked[program].update(offset for offset in found if offset is not None)
-    ordered = {program: sorted(offsets) for program, offsets in asked.items() if offsets}
-    answers = located(find_meter(), ordered) if ordered else {}
-    known = {
-        (program, offset): place
-        for program, told in answers.items()
-        for offset, place in zip(ordered[program], told, strict=False)  # none of no program
-    }
-    return {
-        path: own
-        if path not in lacking
-        else [
-            _told(place, known.get((program, _offset(place, starts[program]) or 0)))
-            for program in [lacking[path]]
-            for place in own
+    for path, own in offsets.items():
+        asked[linked[path]].update(offset for offset in own if offset is not None)
+    known = _located({program: sorted(own) for program, own in asked.items()})
+    told = {
+        path: [
+            place if offset is None else _told(place, known.get((linked[path], offset)))
+            for place, offset in zip(places[path], own, strict=True)
         ]
-        for path, own in places.items()
+        for path, own in offsets.items()
     }
+    return {**places, **told}
 
 
-def _starts(program: Path) -> dict[str, _Start]:
-    """Functions by name, as far as only one has it."""
+def _starts(program: Path) -> dict[int, str]:
+    """Symbols of functions by the offsets at which they begin."""
     code = read_code_map(program)
-    places = () if code is None else map(code.offset_of, code.starts)
-    offsets = sorted({offset for offset in places if offset})
-    answers = located(find_meter(), {program: offsets}) if offsets else {}
-    told = list(zip(offsets, answers.get(program, ()), strict=False))
-    named = Counter(place.function for _, place in told)
+    if code is None:
+        return {}
+    places = zip(map(code.offset_of, code.starts), code.names, strict=True)
+    return {offset: name for offset, name in places if offset}
+
+
+def _located(asked: Mapping[Path, Sequence[int]]) -> Mapping[tuple[Path, int], Place]:
+    """What lies at the offsets in each file; nothing where a file is no program."""
+    answers = located(find_meter(), asked) if asked else {}
     return {
-        place.function: _Start(offset, place.size)
-        for offset, place in told
-        if place.function and named[place.function] == 1
+        (path, offset): place
+        for path, places in answers.items()
+        for offset, place in zip(asked[path], places, strict=False)
     }
 
 
-def _offset(place: Place, starts: Mapping[str, _Start]) -> int | None:
+def _of_one_name(functions: Sequence[LinkedFunction]) -> Mapping[str, LinkedFunction]:
+    """Functions by name, as far as only one has it."""
+    named = Counter(each.place.function for each in functions)
+    return {each.place.function: each for each in functions if named[each.place.function] == 1}
+
+
+def _offset(place: Place, functions: Mapping[str, LinkedFunction]) -> int | None:
     """Where the same instruction lies in the program; None where that is not known."""
-    start = starts.get(place.function)
-    if start is None or place.within is None or start.size_bytes != place.size:
+    function = functions.get(place.function) if place.function else None
+    if function is None or place.within is None or function.place.size != place.size:
         return None
-    return start.offset + place.within
+    return function.offset + place.within
 
 
 def _told(place: Place, linked: Place | None) -> Place:

@@ -1,10 +1,11 @@
 //! A variant under the meter's own load.
 
 use super::runner::Runner;
+use super::sampling::Sampler;
 use super::Variant;
 use crate::commands::launch::Process;
 use crate::halt::Halt;
-use crate::processes::freezer::Group;
+use crate::processes::freezer::{Group, Tree};
 use crate::processes::usage::Exit;
 use crate::run_state::RunState;
 use crate::totals::Total;
@@ -72,29 +73,12 @@ impl Variant<'_> {
             let Some(length_ns) = looked_at_ns else {
                 return;
             };
-            let each_ns = if times_replies {
-                length_ns
+            let looks = if times_replies {
+                1
             } else {
-                LOOK_EACH_NS
+                (length_ns / LOOK_EACH_NS).max(1)
             };
-            let looks = (length_ns / each_ns).max(1);
-            let part_ns = length_ns / looks;
-            let mut slept_ns = 0;
-            for part in 0..looks {
-                if !sampler.is_due() {
-                    continue;
-                }
-                let look_after_ns = part * part_ns + clock::random_below_ns(part_ns);
-                clock::sleep_ns(look_after_ns - slept_ns);
-                slept_ns = look_after_ns;
-                let start_ns = clock::now_ns();
-                // What fails here fails again at the slice's end, where it is told.
-                if tree.freeze().is_ok() {
-                    sampler.look(&tree.members(Group::Main));
-                }
-                let _ = tree.thaw();
-                stopped_ns += clock::now_ns() - start_ns;
-            }
+            stopped_ns = look_within(length_ns, looks, sampler, tree);
         })?;
         burst.wall_ns = burst.wall_ns.saturating_sub(stopped_ns);
         self.driven.cpu_ns += burst.load_cpu_ns;
@@ -176,4 +160,26 @@ impl Variant<'_> {
         }
         Ok(())
     }
+}
+
+/// Looks at a random moment of each part of a slice; returns for how long that stopped the server.
+fn look_within(length_ns: u64, looks: u64, sampler: &mut Sampler, tree: &mut dyn Tree) -> u64 {
+    let part_ns = length_ns / looks;
+    let (mut slept_ns, mut stopped_ns) = (0, 0);
+    for part in 0..looks {
+        if !sampler.is_due() {
+            continue;
+        }
+        let look_after_ns = part * part_ns + clock::random_below_ns(part_ns);
+        clock::sleep_ns(look_after_ns - slept_ns);
+        slept_ns = look_after_ns;
+        let start_ns = clock::now_ns();
+        // What fails here fails again at the slice's end, where it is told.
+        if tree.freeze().is_ok() {
+            sampler.look(&tree.members(Group::Main));
+        }
+        let _ = tree.thaw();
+        stopped_ns += clock::now_ns() - start_ns;
+    }
+    stopped_ns
 }

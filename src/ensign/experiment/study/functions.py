@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from ensign.builders.build_results import BuildResult
@@ -12,15 +13,13 @@ from ensign.experiment.study.sensitivity import SampleReader
 from ensign.experiment.study.variants import VariantSet
 from ensign.explain.function_costs import FunctionReader, function_costs
 from ensign.explain.function_names import source_name
-from ensign.meter.client import find_meter
-from ensign.meter.questions import located
+from ensign.explain.relinked_places import linked_functions
 from ensign.model.finding_kinds.builds import UNTRAINED
 from ensign.model.findings import Finding
 from ensign.model.results import FunctionCosts
 from ensign.model.study import Study
-from ensign.model.trials import TWIN, SampledFile, Trial, failed_variants, name_without_group
+from ensign.model.trials import SampledFile, Trial, failed_variants, name_without_group
 from ensign.proof.evidence import some
-from ensign.proof.sampled_code import read_code_map
 
 _LEAST_UNTRAINED = 0.01
 
@@ -41,22 +40,17 @@ def study_functions(
         artifact = variants.artifact_of(name_without_group(variant), trial.round_index)
         return files.original(file, artifact)
 
-    def linked(variant: str, path: Path) -> Path | None:
-        """The file of the build of which the path is a relink; the twin has some of its own."""
-        name = baseline if variant == TWIN else name_without_group(variant)
-        own = next((each for each in builds if each.facts.variant == name), None)
-        if own is None or own.files is None:
-            return None
-        names = (file.path for file in own.facts.files if str(path).endswith(f"/{file.path}"))
-        found = next((own.files / name for name in names), None)
-        return None if found == path else found
-
+    relinks = {
+        Path(folder): Path(tree.folders[0])
+        for tree in variants.trees.values()
+        for folder in tree.folders[1:]
+    }
     baseline, *others = (name for name, _ in variants.artifacts)
     explained = [study.explain.variant] if study.explain is not None else others
     # What lies between both ends is for the causes.
     between = set(others) - set(explained)
     left = [trial.without(gone | between) for trial in trials]
-    found = function_costs(left, baseline, FunctionReader(place, linked), study.race.level)
+    found = function_costs(left, baseline, FunctionReader(place, relinks), study.race.level)
     order = [workload.name for workload in study.workloads]
     looked_at = [each for each in builds if each.facts.variant in (baseline, *explained)]
     known = _known_of(looked_at) if any(costs.by_symbol for costs in found) else _Known()
@@ -114,25 +108,12 @@ def _known_of(builds: Sequence[BuildResult]) -> _Known:
             continue
         folder = f"{build.seen.proof.build_path}/"
         paths = [build.files / file.path for file in build.facts.files if file.loaded]
-        starts = {path: _starts(path) for path in paths}
         untrained = set(map(source_name, build.idle))
-        answers = located(find_meter(), {path: tuple(at) for path, at in starts.items()})
-        for path, places in answers.items():
-            # Where a file is no program there are no places.
-            for symbol, place in zip(starts[path].values(), places, strict=False):
-                function = source_name(place.function or "")
-                source = (place.unit or place.file).removeprefix(folder)
-                if source and function:
-                    known[function].add(source)
-                if source_name(symbol) in untrained:
-                    idle[build.facts.variant].add(function)
+        for _, symbol, place in chain.from_iterable(linked_functions(paths).values()):
+            function = source_name(place.function)
+            source = (place.unit or place.file).removeprefix(folder)
+            if source and function:
+                known[function].add(source)
+            if source_name(symbol) in untrained:
+                idle[build.facts.variant].add(function)
     return _Known(known, idle)
-
-
-def _starts(path: Path) -> dict[int, str]:
-    """Symbols of functions by the offsets at which they begin."""
-    code = read_code_map(path)
-    if code is None:
-        return {}
-    places = zip(map(code.offset_of, code.starts), code.names, strict=True)
-    return {offset: name for offset, name in places if offset}
