@@ -132,6 +132,39 @@ def test_another_compiler_than_the_measured_one_is_found(yard: Yard) -> None:
     assert "gcc-11 links this" in said
 
 
+def test_sources_with_flags_of_their_own_are_shipped_and_judged_by_them(yard: Yard) -> None:
+    variant = Variant("mixed", "gcc-12", "-O3", units="part.c: optimization=-O1 flags=-fwrapv")
+    sources = {
+        "file": "Makefile",
+        "line": "program: main.o part.o libother.a",
+        "each_source": "{stem}.o: OPTIMIZATION += {source_flags}",
+        "replace": "{sources}program: main.o part.o libother.a",
+    }
+    shipment = yard.ship(variant, COMPILE, LINK, sources)
+    assert shipment.verified.problems == ()
+    assert shipment.verified.same_bytes
+    assert b"+part.o: OPTIMIZATION += -O1 -fwrapv\n" in shipment.files[0].content
+    wrong = {**sources, "each_source": "{stem}.o: OPTIMIZATION += -O2"}
+    said = "; ".join(yard.ship(variant, COMPILE, LINK, wrong).verified.problems)
+    assert "-O1 was measured, -O2 is there in 1 of 3 compile units (part.o)" in said
+
+
+@pytest.mark.parametrize(
+    ("units", "flags", "said"),
+    [
+        ("p*.c: optimization=-O1", "", "must name sources by their paths"),
+        ("all but part.c: optimization=-O1", "", "must name sources by their paths"),
+        ("part.c: compiler=gcc-11", "", "another compiler"),
+        ("part.c: flags=", "-fno-plt", r"lack flags \(.*plt.*\) that a change cannot take back"),
+    ],
+)
+def test_sources_that_no_added_flag_makes_are_refused(
+    yard: Yard, units: str, flags: str, said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        yard.ship(Variant("mixed", "gcc-12", "-O3", flags=flags, units=units), COMPILE)
+
+
 def test_a_linker_option_that_is_lost_is_found(yard: Yard) -> None:
     variant = Variant("hashed", "gcc-12", "-O3", flags="-Wl,--hash-style=sysv")
     verified = yard.ship(variant, COMPILE).verified

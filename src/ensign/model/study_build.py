@@ -199,6 +199,11 @@ class Edit(Section):
     `{cflags}`), `{lto}` and `{allocator}`; `${NAME}` and `$env{NAME}` are left as they are.
     `{cflags_list}`, `{ldflags_list}` and `{link_only_list}` are flags as a list of Meson has them:
     `'-O3', '-flto'`.
+
+    `{sources}` are lines for sources with flags of their own (the axis `units`), none where there
+    are no such sources. Each is `each_source`, in which stand `{source}` (its path below the source
+    folder), `{stem}` (that without its suffix), `{name}` (the last part of `{stem}`) and
+    `{source_flags}` (what it gets besides `{cflags}`).
     """
 
     file: Inside = Field(description="the file, relative to the source folder")
@@ -206,6 +211,9 @@ class Edit(Section):
     pattern: str | None = Field(default=None, min_length=1, description="a regular expression")
     create: bool = Field(default=False, description="the file is new, and `replace` all its text")
     replace: str = Field(description="what comes in its place; \\1 is a group of `pattern`")
+    each_source: str | None = Field(
+        default=None, min_length=1, description="a line of `{sources}`, such as `{stem}.o: …`"
+    )
 
 
 class Ship(Section):

@@ -35,9 +35,11 @@ from ensign.model.instructions import InstructionSets
 from ensign.model.placeholders import shown
 from ensign.model.shipment import NOT_VERIFIED, Shipment, ShippedFile
 from ensign.model.study_environment import environment_of
+from ensign.model.unit_choices import can_be_named
 from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.model.variants import Variant, trained
-from ensign.proof.evidence import moved
+from ensign.proof.evidence import Request, moved
+from ensign.proof.flags import effects
 from ensign.ship import script
 from ensign.ship.effects import ComparedBuild, verify
 from ensign.ship.script import called_by_name, watched_programs
@@ -106,6 +108,7 @@ def ship_variant(
         changed_by or flags,
         toolchains,
         source,
+        seen.request,
         replace(context, roots=environments.roots),
         on_event,
         ports.cores,
@@ -138,6 +141,7 @@ class _Shipping:
     changed_by: Flags
     toolchains: Mapping[str, Toolchain]
     source: SourceTree
+    asked: Request
     build_context: BuildContext
     on_event: OnEvent
     cores: int
@@ -188,7 +192,8 @@ class _Shipping:
         if ship is not None:
             texts = self._texts([edit.file for edit in ship.edits])
             commands = filled_all(ship.commands, self._names, "ship.commands")
-            return change(ship.edits, texts, self._values()), commands, tuple(map(_typed, commands))
+            changed = change(ship.edits, texts, self._values(), source_values(self.asked))
+            return changed, commands, tuple(map(_typed, commands))
         if build.system == "cargo":
             texts = self._texts([*manifests_of(build.folder), CARGO_CONFIGURATION])
             changed = cargo_change(build.folder, texts, self.toolchain.host, self.changed_by)
@@ -375,6 +380,9 @@ class _Shipping:
                 raise CommandFailed(f"{stage.label} could not be built: {made.told}")
             entry = made.entry
         seen = seen_of(self.variant, self.changed_by, entry)
+        if seen.request is not None:
+            own = replace(seen.request, units=self.asked.units, unit_flags=self.asked.unit_flags)
+            seen = replace(seen, request=own)
         if self.toolchain.kind.family is Family.RUST and seen.request is not None:
             named = replace(seen.request, compiler=self.toolchain.kind.title)
             # Those of the project's configuration are in effect here.
@@ -384,6 +392,37 @@ class _Shipping:
         others = tuple(seen_of_files(seen, entry))
         place = self.root or THIS_MACHINE
         return ComparedBuild(seen, identity, others).behind_links(place.real)
+
+
+def source_values(asked: Request) -> list[dict[str, str]]:
+    """Values of each source with flags of its own, for edits. Pure.
+
+    InputError where it is not named by its path, or lacks a flag that the others have: a change can
+    only add some.
+    """
+    units, flags = asked.units, asked.unit_flags
+    if units is None or flags is None:
+        return []
+    who = f"{asked.variant.name} cannot be shipped"
+    if units.inverted or not all(map(can_be_named, units.globs)):
+        raise InputError(f"{who}: its 'units' must name sources by their paths, not by a pattern")
+    if units.by_axis.keys() & {"compiler", "revision"}:
+        raise InputError(f"{who}: sources of another compiler or revision need a change by hand")
+    common, own = (without_evidence(each).compile for each in (asked.flags, flags))
+    more = [word for word in own if word not in common]
+    left = effects((*common, *more)).items() - effects(own).items()
+    if left:
+        named = ", ".join(sorted(subject for subject, _ in left))
+        raise InputError(f"{who}: its sources lack flags ({named}) that a change cannot take back")
+    return [
+        {
+            "source": source,
+            "stem": str(PurePosixPath(source).with_suffix("")),
+            "name": PurePosixPath(source).stem,
+            "source_flags": " ".join(more),
+        }
+        for source in units.globs
+    ]
 
 
 def _typed(argv: tuple[str, ...]) -> str:

@@ -53,16 +53,25 @@ class SourceChange:
 
 
 def change(
-    edits: Sequence[Edit], texts: Mapping[str, str], values: Mapping[str, str]
+    edits: Sequence[Edit],
+    texts: Mapping[str, str],
+    values: Mapping[str, str],
+    sources: Sequence[Mapping[str, str]] = (),
 ) -> SourceChange:
     """Apply the edits to the texts of their files, one after the other; new files have none.
+
+    `sources` have values of their own: those with other flags than the rest.
 
     EditError where the place of an edit is not there, or there more than once, or a file that is to
     be created is there; InputError where all of them change nothing.
     """
     edited = dict(texts)
+    of_variant = values
     for index, edit in enumerate(edits):
-        text = edited.get(edit.file, "")
+        text, values = edited.get(edit.file, ""), {**of_variant, "sources": ""}
+        if edit.each_source is not None:
+            lines = (filled(edit.each_source, {**values, **each}, "ship.edits") for each in sources)
+            values["sources"] = "".join(f"{line}\n" for line in lines)
         if edit.create:
             if edit.file in edited:
                 raise EditError(f"the edit does not apply: there is a {edit.file} already", index)

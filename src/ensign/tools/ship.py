@@ -167,6 +167,21 @@ def _require_way(file: StudyFile, variant: str) -> None:
         )
 
 
+def _require_place_for_sources(file: StudyFile, variant: str) -> None:
+    """InputError where nothing says how sources get flags of their own in the project."""
+    ship = file.study.ship
+    if any(trained(each) for each in file.variants if each.name == variant):
+        raise InputError(
+            f"{variant} has a profile, and sources with flags of their own ('units'), which its "
+            "script cannot give them: do it in the project's build files, and race that"
+        )
+    if ship is None or not any(edit.each_source for edit in ship.edits):
+        raise InputError(
+            f"{variant} has sources with flags of their own ('units'), and no edit of [ship] has "
+            "'each_source', which says where they go; docs/how-to/ship.md shows one"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Demands:
     """Further demands on the change: run on these hosts, and work with these other compilers.
@@ -196,10 +211,7 @@ def ship(
     variant = measured.variant
     _require_way(file, variant)
     if any(each.units for each in file.variants if each.name == variant):
-        raise InputError(
-            f"{variant} has sources with flags of their own ('units'), of which no patch is "
-            "written: give them to these in the project's build files, and race that"
-        )
+        _require_place_for_sources(file, variant)
     baseline = file.variants[0]
     known = [each for each in file.variants if each.name == variant]
     if not known:
