@@ -14,6 +14,7 @@ from ensign.proof.facts import Binary, Unit, UnitKind
 from ensign.proof.fast_math import links_fast_math
 from ensign.proof.identity import Identity, read_identity
 from ensign.proof.instructions import Instructions, read_instructions
+from ensign.proof.python_build import python_options
 from ensign.proof.symbol_tables import symbols_of
 from ensign.proof.unoptimized import Unoptimized, read_unoptimized
 
@@ -30,13 +31,15 @@ _NOT_COMPILED = (UnitKind.LTRANS, UnitKind.ASSEMBLER)
 class VisibleBuild:
     """`words` by what they are about; what cannot be told is not there.
 
-    `units` are those that the debug information has, by the name of the source.
+    `units` are those that the debug information has, by the name of the source; `python` are the
+    options of an interpreter of that language.
     """
 
     words: Mapping[str, str]
     protections: frozenset[str]
     code_bytes: int
     units: Mapping[str, Unit] = field(default_factory=dict[str, Unit])
+    python: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
 
 
 def read_visible(path: Path) -> VisibleBuild | None:
@@ -49,7 +52,8 @@ def read_visible(path: Path) -> VisibleBuild | None:
     words |= {"traces of LTO": _THERE[_lto(path)]} if identity.has_symbols else {}
     words["fast-math start-up code"] = _THERE[links_fast_math(path)]
     units = {each.name: each for each in binary.units if each.kind not in _NOT_COMPILED}
-    return VisibleBuild(words, _protections(identity, binary), identity.code_bytes, units)
+    protections, python = _protections(identity, binary), python_options(path)
+    return VisibleBuild(words, protections, identity.code_bytes, units, python)
 
 
 def _words(
@@ -105,6 +109,10 @@ def differences(first: VisibleBuild, other: VisibleBuild) -> Iterator[str]:
         if before is not None and before != word:
             yield f"{word} {about}" if word in _THERE else f"{about} {word} against {before}"
     yield from _compiled_otherwise(first.units, other.units)
+    for what, there in first.python.items():
+        here = other.python.get(what, there)
+        if here != there:
+            yield f"Python {what} {with_and_without(here - there, there - here)}"
     more, less = other.protections - first.protections, first.protections - other.protections
     if more or less:
         yield f"protections {with_and_without(more, less)}"
