@@ -52,6 +52,56 @@ def test_another_compiler_makes_the_sources_it_is_asked_for(
 
 
 @pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("choice", ["optimization=-O0", "compiler=gcc-11", "flags=-DLOUD"])
+def test_a_function_of_a_source_is_made_otherwise_alone(
+    choice: str, tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    mixed, whole, again = (
+        replace(GCC_O2, name=name, units=f"{sources}: {choice}")
+        for name, sources in (
+            ("mixed", "main.c#main"),
+            ("whole", "main.c"),
+            ("again", "main.c#main#main"),
+        )
+    )
+    report = build_variants(
+        request(tmp_path, GCC_O2, mixed, whole, **PLAIN), recording_ports, lambda _event: None
+    )
+    hashes = {result.facts.loadable_sha256 for result in report.results}
+    assert len(hashes) == len(report.results)
+    assert report.result("mixed").facts.status is BuildStatus.BUILT
+    assert read_unit_choices(again.units).functions == ("main", "main")
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("units", "says"),
+    [
+        ("main.c#nowhere: optimization=-O0", "nowhere is no function of its own on both sides"),
+        ("nowhere.c#main: optimization=-O0", "no compile unit is of the sources"),
+        ("main.c#main: optimization=-O2", ""),
+    ],
+)
+def test_a_function_that_is_not_there_fails_the_variant(
+    units: str, says: str, tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    mixed = replace(GCC_O2, name="mixed", units=units)
+    report = build_variants(
+        request(tmp_path, GCC_O2, mixed, **PLAIN), recording_ports, lambda _event: None
+    )
+    facts = report.result("mixed").facts
+    assert says in facts.log_tail
+    assert (facts.status in (BuildStatus.BUILT, BuildStatus.SAME)) == (not says)
+
+
+@pytest.mark.parametrize("text", ["a.c#f b.c: lto=off", "all but a.c#f: lto=off", "*.c#f: lto=off",
+                                  "a.c#: lto=off"])  # fmt: skip
+def test_functions_are_of_one_source(text: str) -> None:
+    with pytest.raises(ValueError, match="SOURCE#FUNCTION"):
+        read_unit_choices(text)
+
+
+@pytest.mark.usefixtures("project")
 def test_sources_that_are_not_there_or_do_not_get_their_flags_fail_the_variant(
     tmp_path: Path, recording_ports: BuildPorts
 ) -> None:

@@ -158,6 +158,21 @@ pub(crate) fn rewritten(
     kept
 }
 
+/// Without what says where objects and lists of dependencies go.
+pub(crate) fn for_assembler(arguments: &[String]) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "-o" | "-MF" | "-MT" | "-MQ" | "--output" => drop(words.next()),
+            "-c" => {}
+            _ if word.starts_with("-M") || word.starts_with("-save-temps") => {}
+            _ => kept.push(word.clone()),
+        }
+    }
+    kept
+}
+
 /// Without what is for programs alone, where a call makes a shared library or a part of one: GCC
 /// would link a program without a `main` for a `-pie` behind `-shared`, and take `-fPIE` for code
 /// that the build wants as `-fPIC`.

@@ -8,6 +8,7 @@ pub mod fuzz;
 mod hashing;
 mod inputs;
 mod line;
+mod mixed;
 mod parsed;
 mod recorder;
 mod rust_line;

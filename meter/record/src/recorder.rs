@@ -7,6 +7,7 @@ use crate::call::{self, Tool};
 use crate::hashing;
 use crate::inputs::{self, Input};
 use crate::line::Line;
+use crate::mixed::mixed;
 use crate::sink::Sink;
 use ensign_host::clock;
 use ensign_host::path::lexically;
@@ -76,6 +77,9 @@ pub(crate) struct Units {
     flags: Vec<String>,
     #[serde(default)]
     programs: BTreeMap<Tool, PathBuf>,
+    /// These alone, where the sources are to stay as they are otherwise.
+    #[serde(default)]
+    functions: Vec<String>,
 }
 
 impl Units {
@@ -217,6 +221,9 @@ fn run(name: &str) -> Result<i32, String> {
         &settings.link,
         &settings.remove,
     );
+    let in_part = units.filter(|units| !units.functions.is_empty());
+    let units = units.filter(|units| units.functions.is_empty());
+    let second = in_part.map(|units| units.rewritten(ran.clone()));
     let ran = match units {
         Some(units) => units.rewritten(ran),
         None => ran,
@@ -245,6 +252,17 @@ fn run(name: &str) -> Result<i32, String> {
         .env(BENEATH, "1")
         .status()
         .map_err(|error| format!("{}: {error}", ran_by.display()))?;
+    if let (Some(units), Some(second), true) = (in_part, second, status.success() && !work.links) {
+        let first = Compilation::new(&call.program, &ran);
+        let other = units.programs.get(&call.tool).unwrap_or(&call.program);
+        if *other == call.program && second == ran {
+            return Err(
+                "the build gives this call none of its flags, so none can be changed".into(),
+            );
+        }
+        let objects = call::outputs(call.tool, &ran, &line);
+        mix(&first, &Compilation::new(other, &second), units, &objects)?;
+    }
     let wall_ns = clock::now_ns() - start;
     let mut outputs = match status.success() {
         true => written(&cwd, &call::outputs(call.tool, &ran, &line)),
@@ -275,6 +293,70 @@ fn run(name: &str) -> Result<i32, String> {
     let sink = Sink::of(settings.socket.as_deref(), settings.log.as_deref());
     sink.write(&record, &settings_sha256)?;
     Ok(ended(status))
+}
+
+/// A compiler and its arguments.
+struct Compilation<'a> {
+    program: &'a Path,
+    arguments: &'a [String],
+}
+
+impl<'a> Compilation<'a> {
+    fn new(program: &'a Path, arguments: &'a [String]) -> Self {
+        Compilation { program, arguments }
+    }
+
+    fn is_clang(&self) -> bool {
+        let name = self.program.file_name().unwrap_or_default();
+        name.to_string_lossy().contains("clang")
+    }
+
+    /// What it makes for the assembler. What GCC finds out of a callee's registers and stack would
+    /// hold no longer of another one.
+    fn text(&self, own: &[&str]) -> Result<String, String> {
+        let of_gcc = ["-fno-ipa-ra", "-fno-ipa-stack-alignment"];
+        let more = if self.is_clang() { &[][..] } else { &of_gcc };
+        let arguments = call::for_assembler(self.arguments);
+        let done = command(self.program, &arguments)
+            .args(more)
+            .args(own)
+            .args(["-S", "-o", "-"])
+            .env(BENEATH, "1")
+            .output()
+            .map_err(|error| format!("{}: {error}", self.program.display()))?;
+        match done.status.success() {
+            true => String::from_utf8(done.stdout).map_err(|error| error.to_string()),
+            false => Err(String::from_utf8_lossy(&done.stderr).into_owned()),
+        }
+    }
+}
+
+/// Puts functions of the second compilation in the object of the first.
+fn mix(
+    first: &Compilation,
+    second: &Compilation,
+    units: &Units,
+    objects: &[String],
+) -> Result<(), String> {
+    let [object] = objects else {
+        return Err("functions are mixed of one source at a time".into());
+    };
+    let own_callees = first.is_clang() || second.is_clang();
+    let texts = (first.text(&[])?, second.text(&["-g0"])?);
+    let text = mixed(&texts.0, &texts.1, &units.functions, own_callees)?;
+    let file = format!("{object}.ensign.s");
+    std::fs::write(&file, text).map_err(|error| format!("{file}: {error}"))?;
+    let assembled = command(first.program, &["-c".into(), "-o".into(), object.clone()])
+        .arg(&file)
+        .env(BENEATH, "1")
+        .output();
+    let removed = std::fs::remove_file(&file);
+    let done = assembled.and_then(|done| removed.map(|()| done));
+    match done {
+        Ok(done) if done.status.success() => Ok(()),
+        Ok(done) => Err(String::from_utf8_lossy(&done.stderr).into_owned()),
+        Err(error) => Err(format!("{file}: {error}")),
+    }
 }
 
 fn crate_variables() -> Vec<String> {

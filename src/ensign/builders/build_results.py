@@ -279,6 +279,9 @@ def _with_compiler(
     """
     if seen.request is None:
         return seen
+    units = read_unit_choices(seen.request.variant.units) if of_units else None
+    if units is not None and units.functions:  # their source is compiled like the rest
+        of_units = toolchain, seen.request.flags
     asked = (toolchain, *([of_units[0]] if of_units else []))
     real = {os.path.realpath(path) for each in asked for path in (each.cc, each.cxx) if path}
     called = {program for file in seen.proof.origins for program, _ in file.compiled}
@@ -289,7 +292,7 @@ def _with_compiler(
         prebuilt=tuple(build.prebuilt),
         own_flags=tuple(build.own_flags),
         staged=bool(build.dependencies),
-        units=read_unit_choices(seen.request.variant.units) if of_units else None,
+        units=units,
         unit_flags=of_units[1] if of_units else None,
     )
     strays = [stray for file in seen.proof.origins for stray in file.strays]

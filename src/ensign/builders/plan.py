@@ -323,6 +323,7 @@ class _CompilerContext:
             told=flags.compile,
             flags=words,
             programs={role: path for role, path in compilers.items() if path and changed},
+            functions=choices.functions,
         )
 
     def laid_over_inputs(self, laid_over: tuple[str, str]) -> tuple[str, str]:
@@ -333,7 +334,9 @@ class _CompilerContext:
     def unit_inputs(self, changes: UnitChanges) -> Mapping[str, object]:
         """Parts of them that decide bytes, for a stage's key."""
         own = "" if self.units is None else self.units[0].identity
-        return {**asdict(changes), "toolchain": own}
+        said = {name: value for name, value in asdict(changes).items() if name != "functions"}
+        more = {"functions": changes.functions} if changes.functions else {}
+        return {**said, **more, "toolchain": own}
 
     @property
     def by_project(self) -> bool:

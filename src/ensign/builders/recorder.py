@@ -59,7 +59,8 @@ class UnitChanges:
     """Flags, instead of those `told` to the build, of calls that compile such sources.
 
     A call that the build gives none of its flags keeps its own. `programs` are the compilers, by
-    role. `root` is the source's folder as builds see it.
+    role. `root` is the source's folder as builds see it. With `functions` these alone are changed,
+    in the object of a call that is made as it was.
     """
 
     root: str
@@ -68,6 +69,7 @@ class UnitChanges:
     told: tuple[str, ...]
     flags: tuple[str, ...]
     programs: Mapping[str, str]
+    functions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ OF_SOURCES = (
     "revision",
     "flags",
 )
-_ALL_BUT = "all but "
+_ALL_BUT, _OF = "all but ", "#"
 _CHOICE = re.compile(r"([a-z_]+)=(\S*)")
 
 
@@ -31,12 +31,14 @@ _CHOICE = re.compile(r"([a-z_]+)=(\S*)")
 class UnitChoices:
     """Axes and values of the sources that match a glob, or with `inverted` of all others.
 
-    Globs are of paths below the source's folder.
+    Globs are of paths below the source's folder. With `functions` these alone have them, of the one
+    source that is named.
     """
 
     globs: tuple[str, ...]
     inverted: bool
     choices: tuple[tuple[str, str], ...]
+    functions: tuple[str, ...] = ()
 
     def has(self, source: str) -> bool:
         """True if a source, by its path below the source's folder, has these choices."""
@@ -53,31 +55,38 @@ class UnitChoices:
 
     def __str__(self) -> str:
         names = (_ALL_BUT if self.inverted else "") + " ".join(self.globs)
+        names += "".join(f"{_OF}{name}" for name in self.functions)
         return f"{names}: {' '.join(f'{axis}={value}' for axis, value in self.choices)}"
 
 
 def read_unit_choices(text: str) -> UnitChoices:
     """The choices in a text such as `src/a.c src/b*.c: optimization=-O3 flags=-fno-plt -g1`.
 
-    `all but a.c: …` means all other sources; `flags` come last. ValueError.
+    `all but a.c: …` means all other sources, `a.c#f#g: …` two functions of one; `flags` come last.
+    ValueError.
     """
     names, colon, rest = text.partition(": ")
     inverted = names.startswith(_ALL_BUT)
-    globs = names.removeprefix(_ALL_BUT).split()
+    globs, functions = names.removeprefix(_ALL_BUT).split(), list[str]()
     if not colon or not globs:
         raise ValueError(f"'{text}' is not written as 'SOURCE …: AXIS=VALUE …'")
+    if any(_OF in glob for glob in globs):
+        source, *functions = globs[0].split(_OF)
+        if len(globs) > 1 or inverted or not can_be_named(source) or not all(functions):
+            raise ValueError(f"'{names}' is not written as 'SOURCE#FUNCTION', of one source")
+        globs = [source]
     before, has_flags, flags = rest.partition("flags=")
     choices = [_choice(word) for word in before.split()]
     if has_flags:
         choices.append(("flags", flags.strip()))
     if not choices:
         raise ValueError(f"'{text}' says no AXIS=VALUE after the sources")
-    return UnitChoices(tuple(globs), inverted, tuple(choices))
+    return UnitChoices(tuple(globs), inverted, tuple(choices), tuple(functions))
 
 
 def can_be_named(source: str) -> bool:
     """True if a path is one below the source's folder, and a glob of itself alone."""
-    return bool(source) and source[0] != "/" and not any(letter in source for letter in "*?[: ")
+    return bool(source) and source[0] != "/" and not any(letter in source for letter in "*?[:# ")
 
 
 def _choice(word: str) -> tuple[str, str]:
@@ -91,8 +100,12 @@ def _choice(word: str) -> tuple[str, str]:
 
 
 def unit_choices(
-    globs: Sequence[str], choices: Sequence[tuple[str, str]], *, inverted: bool
+    globs: Sequence[str],
+    choices: Sequence[tuple[str, str]],
+    *,
+    inverted: bool = False,
+    functions: Sequence[str] = (),
 ) -> str:
     """The text that `read_unit_choices` reads."""
     ordered = sorted(choices, key=lambda choice: OF_SOURCES.index(choice[0]))
-    return str(UnitChoices(tuple(globs), inverted, tuple(ordered)))
+    return str(UnitChoices(tuple(globs), inverted, tuple(ordered), tuple(functions)))
