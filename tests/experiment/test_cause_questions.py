@@ -13,6 +13,7 @@ import report_data as data
 from ensign.experiment.study.causes import (
     end_of_flags,
     flag_question,
+    function_question,
     guilty_sources,
     named_sources,
     others_hold_most,
@@ -20,14 +21,17 @@ from ensign.experiment.study.causes import (
     rounds_of,
     source_question,
     study_text,
+    training_question,
     with_only_choice,
 )
+from ensign.experiment.study.confirm_plan import confirming_level
 from ensign.experiment.study.repair import losers, repair_study, repairs_of
 from ensign.experiment.study_file import StudyFile, parse_study
 from ensign.model.errors import StudyError
 from ensign.model.results import Causes, CauseShare, FunctionCost, FunctionCosts, Result
 from ensign.model.study_axes import Layouts
 from ensign.model.study_explain import By
+from ensign.store.folder import StudyFolder
 from ensign.toolchains.single_flags import SingleFlag
 
 TEXT = """\
@@ -52,18 +56,25 @@ confirm = { rounds = 7 }
 name = "w"
 command = ["{artifact}"]
 """
+TRAINING = "".join(
+    f'[[training.workloads]]\nname = "t{place}"\ncommand = ["{{artifact}}"]\n' for place in "12"
+)
 FILE = parse_study(TEXT, Path("mine.toml"))
 A, B = FILE.variants[0], FILE.variants[-1]
 SOURCES = {"src/hot.c": -0.08, "src/b.c": 0.03, "/usr/include/x.h": 0.02, "c.c": 0.001}
 OWN = ["src/hot.c", "src/b.c", "c.c"]
 
 
-def looked_at(name: str) -> Result:
-    """The variant differs, by functions of these sources."""
+def looked_at(name: str, *functions: str) -> Result:
+    """The variant differs, by functions of these sources, or of one of them."""
+    shares = dict.fromkeys(functions, -0.04) or SOURCES
     rows = tuple(
-        FunctionCost(source, "", 1e6, 1e6, share, share - 1e-4, share + 1e-4, source=source)
-        for source, share in SOURCES.items()
-    )
+        FunctionCost(
+            each, "", 1e6, 1e6, share, share - 1e-4, share + 1e-4,
+            source="src/hot.c" if functions else each,
+        )
+        for each, share in shares.items()
+    )  # fmt: skip
     total = FunctionCost("", "", 1e7, 1e7, -0.05, -0.06, -0.04)
     base = data.compared()
     return replace(base, functions=(FunctionCosts(name, "w", 0.95, (1, 1), total, rows),))
@@ -139,6 +150,7 @@ def toggled(by: By, *names: str, proven: bool = True) -> Causes:
     return Causes("b", "w", by, 0.95, CauseShare(""), parts, CauseShare(""), different=True)
 
 
+HOT = toggled("sources", "src/hot.c")
 FLAGS = [SingleFlag(f"-f{place}", f"-fno-{place}") for place in range(13)]
 
 
@@ -178,6 +190,77 @@ def test_all_flags_of_a_profile_use_the_same_one() -> None:
     assert study.study.explain is not None
     start = next(v for v in study.variants if v.name == study.study.explain.start)
     assert (start.units, start.pgo, start.flags) == (found.start.units, "on", "-g1")
+
+
+def test_functions_of_a_source_that_is_a_cause_are_toggled() -> None:
+    found = function_question(A, B, looked_at(B.name, "hot", "warm"), OWN, [HOT])
+    assert found is not None
+    assert [cause.name for cause in found.causes] == ["hot [src/hot.c]", "warm [src/hot.c]"]
+    assert found.causes[0].added.units == "src/hot.c#hot: optimization=-O3 flags=-fno-plt -g1"
+    assert found.causes[0].removed.units == "src/hot.c#hot: optimization=-O2 flags="
+    again = parse_study(study_text(found.asked_of(FILE, "50s")), Path("why.toml"))
+    assert again.study.explain is not None
+    assert again.study.explain.by == "functions"
+    one = looked_at(B.name, "hot")
+    assert function_question(A, B, one, OWN, [HOT]) is None  # the source is the function
+    unproven = toggled("sources", "src/hot.c", proven=False)
+    two = looked_at(B.name, "hot", "warm")
+    assert function_question(A, B, two, OWN, [unproven]) is None
+    only = function_question(A, B, two, ["src/hot.c"], ())
+    assert only is not None
+    assert len(only.causes) == len(found.causes)
+    assert function_question(A, B, two, OWN, [HOT, toggled("functions", "hot")]) is None
+    for other in (replace(B, lto="full"), replace(B, pgo="on")):
+        assert function_question(A, other, two, OWN, [HOT]) is None
+
+
+def test_a_profile_that_is_a_cause_is_asked_for_its_training() -> None:
+    trained = replace(A, name="b", pgo="on")
+    found = training_question(A, trained, ["t1", "t2"], ["w"], ())
+    assert found is not None
+    assert [(cause.name, cause.removed.training) for cause in found.causes] == [
+        ("t1", "all but t1"),
+        ("t2", "all but t2"),
+        ("no training on w", "also w"),
+    ]
+    file = parse_study(f"{TEXT}[training]\n{TRAINING}", Path("mine.toml"))
+    derived = found.asked_of(file, "50s")
+    again = parse_study(study_text(derived), Path("why.toml"))
+    assert again.variants == derived.variants
+    assert len(derived.variants) == len((A, trained)) + len(found.causes)
+    assert again.study.explain == derived.study.explain
+    assert again.study.explain is not None
+    assert again.study.explain.only_removed
+    told = [toggled("training", "t1")]
+    assert training_question(A, trained, ["t1", "t2"], ["w"], told) is None
+
+
+def test_what_no_profile_explains_is_not_asked_of_its_training() -> None:
+    trained = replace(B, name="b", pgo="on")
+    proven, unproven = (toggled("choices", "pgo: off → on", proven=each) for each in (True, False))
+    assert training_question(A, trained, ["t"], ["w"], [unproven]) is None
+    only = training_question(A, trained, ["t"], ["w"], [proven])  # nothing trains without it
+    assert only is not None
+    assert [cause.name for cause in only.causes] == ["no training on w"]
+    assert training_question(A, trained, ["t"], "abcde", [proven]) is None
+    assert training_question(A, B, ["t", "u"], ["w"], ()) is None
+    assert training_question(A, replace(trained, training="also w"), ["t"], ["w"], ()) is None
+    assert training_question(replace(A, pgo="on"), trained, ["t"], ["w"], ()) is None
+
+
+def test_many_training_workloads_are_asked_in_groups() -> None:
+    trained, training = replace(A, name="b", pgo="on"), [f"t{place}" for place in range(11)]
+    first = training_question(A, trained, training, ["w"], ())
+    assert first is not None
+    assert (first.by, [cause.name for cause in first.causes][-2:]) == (
+        "training groups",
+        ["t10", "no training on w"],
+    )
+    second = training_question(
+        A, trained, training, ["w"], [toggled(first.by, "no training on w", "t0 t1")]
+    )
+    assert second is not None
+    assert (second.by, [cause.name for cause in second.causes]) == ("training", ["t0", "t1"])
 
 
 def test_few_flags_are_asked_one_by_one() -> None:
@@ -284,6 +367,20 @@ def test_repairs_are_small_changes_the_best_of_which_is_confirmed() -> None:
     assert again.variants == derived.variants
     assert again.study.race.confirm is not None
     assert again.study.race.confirm.relinks
+
+
+def test_another_attempt_to_repair_is_judged_more_strictly(tmp_path: Path) -> None:
+    file = replace(FILE, path=tmp_path / "mine.toml")
+    levels = []
+    for place, variant in enumerate((B, replace(B, pgo="on"), replace(B, lto="full"))):
+        derived = repair_study(file, (A, B), [replace(variant, alignment="loops")], "3m")
+        levels.append(confirming_level(derived.study.race))
+        folder = StudyFolder.beside(file.path, derived.study.name)
+        if place != 1:  # the second one was not confirmed
+            folder.write_json("confirm/key", {})
+        assert repair_study(file, (A, B), [replace(variant, alignment="loops")], "3m") == derived
+    assert levels == pytest.approx([1 - 0.05 / 2, 1 - 0.05 / 4, 1 - 0.05 / 4])
+    assert confirming_level(FILE.study.race) == FILE.study.race.level
 
 
 def test_losers_are_what_is_not_shown_to_hold_the_worst_first() -> None:

@@ -112,6 +112,7 @@ def test_words_and_variables_of_commands_are_parts(a: str, b: str, names: list[s
             assert both[0] == both[1]
 
 
+LOADED = "/a/ld-linux-x86-64.so.2 --library-path /a/lib"
 FILES = (["/a/libl.so.1", "/a/libonly.so", "/a/p"], ["/b/libl.so.2", "/b/p"])
 
 
@@ -143,6 +144,24 @@ def test_libraries_that_cannot_be_told_stay(
     assert with_libraries(a, b, files) == (a, b)
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "names"),
+    [
+        (
+            f"{LOADED} ./p 1",
+            "/b/ld-musl-x86_64.so.1 --library-path /b --argv0 p ./p 2",
+            ["C library: /a/ld-linux-x86-64.so.2 → /b/ld-musl-x86_64.so.1", "1 → 2"],
+        ),
+        (f"env A=1 {LOADED} ./p", "./p", [
+            "A: 1 → none", "C library: /a/ld-linux-x86-64.so.2 → the system's",
+        ]),
+        (f"{LOADED} ./p", f"{LOADED.replace('/a/lib', '/c')} ./p", ["/a/lib → /c"]),
+    ],
+)  # fmt: skip
+def test_a_loader_and_its_options_are_one_part(a: str, b: str, names: list[str]) -> None:
+    assert [cause.name for cause in command_causes(a, b)] == names
+
+
 def test_one_part_alone_is_the_other_command() -> None:
     (cause,) = command_causes("env A='x y' ./p '*.c'", "./p '*.c'")
     # Starting `env` takes time: it must be no part of any cause.
@@ -158,6 +177,8 @@ def test_one_part_alone_is_the_other_command() -> None:
         ("./p 1", "env X=1 ./p 1", True),
         ("./p 1", "setarch -R ./p 1", True),
         ("/other/ld.so --library-path /other ./p 1", "./p 1", True),
+        (f"{LOADED} ./p 1", "/other/ld.so --library-path /other ./p 1", True),
+        (f"{LOADED} ./p 1", f"{LOADED} ./q 1", False),
         ("./old 1", "./new 1", False),
         ("./old 1", "setarch -R ./new 1", False),
         ("env X=1 ./old", "env X=1 ./new", False),

@@ -78,7 +78,11 @@ def _tables(
         ends = (np.zeros_like(whole) if start is None else start, whole)
         toggled = {
             cause.name: (
-                None if start is None else cells.of(cause.added, rows) if cause.added else whole,
+                None
+                if start is None or explain.only_removed
+                else cells.of(cause.added, rows)
+                if cause.added
+                else whole,
                 cells.of(cause.removed, rows) if cause.removed else ends[0],
             )
             for cause in explain.causes

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any, Generic, TypeVar
 
+from ensign.model.training_choice import TrainingChoice
 from ensign.model.unit_choices import OF_SOURCES, unit_choices
 from ensign.model.variants import AXES, OWN_COMPILER, Variant
 from ensign.toolchains.single_flags import SingleFlag
@@ -21,6 +22,10 @@ OTHERS, OTHER_FLAGS = "all other sources", "all other flags"
 # Choices that stand for many flags of a compiler.
 OF_FLAGS = ("optimization", "target", "floating_point", "pgo")
 _TUNABLES, _PRELOAD, _SEARCHED = "GLIBC_TUNABLES", "LD_PRELOAD", "LD_LIBRARY_PATH"
+_LOADER = re.compile(r"ld-(?:linux|musl)|ld[.]so")
+_LOADER_WITH_VALUE = frozenset(
+    ("--library-path", "--preload", "--audit", "--argv0", "--inhibit-rpath", "--glibc-hwcaps-mask")
+)
 # Only a loader of its own can load another one of these.
 _OF_LOADER = re.compile(r"ld-linux|lib(?:c|m|pthread|dl|rt|resolv)\b")
 Point = TypeVar("Point")
@@ -157,6 +162,46 @@ def _mixed(base: Variant, other: Variant, globs: Sequence[str], *, inverted: boo
     return replace(base, name="", units=unit_choices(globs, choices, inverted=inverted))
 
 
+def can_mix_functions(a: Variant, b: Variant) -> bool:
+    """True if functions can be compiled as in either of two variants, the source as in the other.
+
+    Not where objects hold no code of a machine (LTO), nor where one alone has a profile.
+    """
+    same = (a.pgo, a.bolt, a.training, a.revision) == (b.pgo, b.bolt, b.training, b.revision)
+    return can_mix_sources(a, b) and same and a.lto == b.lto == "off"
+
+
+def function_causes(
+    a: Variant, b: Variant, functions: Sequence[tuple[str, str]]
+) -> tuple[Cause[Variant], ...]:
+    """Each function of a source, both by name, compiled as in the other variant."""
+
+    def with_one(base: Variant, other: Variant, source: str, name: str) -> Variant:
+        differ = [axis for axis in OF_SOURCES if getattr(base, axis) != getattr(other, axis)]
+        choices = [(axis, getattr(other, axis)) for axis in differ]
+        return replace(base, name="", units=unit_choices([source], choices, functions=[name]))
+
+    return tuple(
+        Cause(f"{name} [{source}]", with_one(a, b, source, name), with_one(b, a, source, name))
+        for source, name in functions
+    )
+
+
+def training_causes(
+    b: Variant, groups: Sequence[Sequence[str]], asked: Sequence[str]
+) -> tuple[Cause[Variant], ...]:
+    """Groups of training workloads, and that there is none that does what is `asked`.
+
+    Each is taken from the second variant, and added to nothing: the first one has no profile.
+    """
+    choices = [(" ".join(group), TrainingChoice(tuple(group), without=True)) for group in groups]
+    choices += (
+        [(f"no training on {' '.join(asked)}", TrainingChoice(tuple(asked)))] if asked else []
+    )
+    points = [(name, replace(b, name="", training=str(choice))) for name, choice in choices]
+    return tuple(Cause(name, point, point) for name, point in points)
+
+
 def with_flags_of(a: Variant, b: Variant, axes: Sequence[str]) -> Variant:
     """The first variant with those choices of the second that stand for many flags."""
     return replace(a, name="", **{axis: getattr(b, axis) for axis in axes})
@@ -237,7 +282,8 @@ def same_program(a: str, b: str) -> bool:
 
     One may have words before it: another program, such as a loader, starts it.
     """
-    one, two = (_command(t)[1] if _by_env(t) else shlex.split(t) for t in same_form(a, b))
+    both = (_command(t)[1] if _by_env(t) else shlex.split(t) for t in same_form(a, b))
+    one, two = (words[len(_loader_words(words)) :] for words in both)
     shorter, longer = sorted((one, two), key=len)
     return one[:1] == two[:1] or (bool(shorter) and longer[-len(shorter) :] == shorter)
 
@@ -277,7 +323,7 @@ def command_causes(a: str, b: str) -> tuple[Cause[str], ...]:
     one, two = (_command(t) if by_env else ({}, shlex.split(t)) for t in (a, b))
     names = dict.fromkeys((*one[0], *two[0]))
     pieces = [_variable(name, one[0].get(name), two[0].get(name)) for name in names]
-    pieces += _word_pieces(one[1], two[1])
+    pieces += _program_pieces(one[1], two[1])
     differing = [at for at, piece in enumerate(pieces) if piece.differs]
     every = frozenset(differing)
     named = Counter(pieces[at].name for at in differing)
@@ -328,6 +374,27 @@ def _file_name(path: str) -> str:
 def _variable(name: str, before: str | None, after: str | None) -> _Piece:
     told = ["none" if value is None else value or '""' for value in (before, after)]
     return _Piece(f"{name.rpartition(':')[2]}: {' → '.join(told)}", (before, after), name)
+
+
+def _program_pieces(before: Sequence[str], after: Sequence[str]) -> Iterator[_Piece]:
+    """Words that differ; a loader and its options are one piece, and so the C library is."""
+    loaders = _loader_words(before), _loader_words(after)
+    if loaders[0][:1] == loaders[1][:1]:
+        yield from _word_pieces(before, after)
+        return
+    told = [words[0] if words else "the system's" for words in loaders]
+    yield _Piece(f"C library: {' → '.join(told)}", loaders)
+    yield from _word_pieces(before[len(loaders[0]) :], after[len(loaders[1]) :])
+
+
+def _loader_words(words: Sequence[str]) -> Sequence[str]:
+    """The loader that a command starts with and its options, before the program."""
+    if not words or not _LOADER.match(_file_name(words[0])):
+        return []
+    end = 1
+    while end < len(words) and words[end].startswith("--"):
+        end += 1 + (words[end] in _LOADER_WITH_VALUE)
+    return words[:end]
 
 
 def _word_pieces(before: Sequence[str], after: Sequence[str]) -> Iterator[_Piece]:

@@ -8,7 +8,16 @@ from pydantic import Field
 
 from ensign.model.validation import Section
 
-By = Literal["choices", "source groups", "sources", "flag groups", "flags"]
+By = Literal[
+    "choices",
+    "source groups",
+    "sources",
+    "functions",
+    "training groups",
+    "training",
+    "flag groups",
+    "flags",
+]
 
 
 class ToggledCause(Section):
@@ -30,6 +39,9 @@ class Explain(Section):
     by: By = Field(default="choices", description="what the parts are")
     start: str = Field(
         default="", description="variant: what parts are added to; the baseline if empty"
+    )
+    only_removed: bool = Field(
+        default=False, description="parts are taken from the variant, and added to nothing"
     )
     causes: list[ToggledCause] = Field(min_length=1, description="the parts")
 

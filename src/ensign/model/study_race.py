@@ -39,6 +39,13 @@ class Confirm(Section):
         default=False,
         description="each round on fresh relinks, also where the study's rounds have none",
     )
+    attempt: int | None = Field(
+        default=None,
+        ge=1,
+        le=20,
+        description="the k-th attempt at one claim: 1 − level shrinks to its 2^k-th part, so that "
+        "all attempts together err no more often than one would",
+    )
 
 
 class Race(Section):

@@ -138,8 +138,8 @@ def before_proof(by: str, causes: int, budget_ns: int) -> str:
     """What is raced to prove causes."""
     kind, _ = KINDS_OF_CAUSE[by]
     return (
-        f"What comes from each {kind}? {causes} causes are added to one end and taken from the "
-        f"other, and race for {format_duration(budget_ns)}; Ctrl-C keeps what is known.\n"
+        f"What comes from each {kind}? {causes} causes are toggled, and race for "
+        f"{format_duration(budget_ns)}; Ctrl-C keeps what is known.\n"
     )
 
 

@@ -16,7 +16,8 @@ COLUMNS = ("cause", "adds", "interval", "share", "interval of it", "")
 SHARE_INTERVAL = 3  # of the cells
 READ = (
     "Every cause is a build between both ends, raced beside them: what it adds is the mean of what "
-    "it changes in the one end and what the other loses without it. Shares and the rest add up to "
+    "it changes in the one end and what the other loses without it (of training workloads the "
+    "latter alone). Shares and the rest add up to "
     "100 %. Proven: it differs from nothing, all causes being judged together."
 )
 REST = "not explained by these"
@@ -54,7 +55,7 @@ def cause_sections(result: Result) -> tuple[CauseSection, ...]:
 
     All workloads together come first, then those that differ most.
     """
-    finer = {"source groups": "sources", "flag groups": "flags"}
+    finer = {"source groups": "sources", "training groups": "training", "flag groups": "flags"}
     last = {(each.by, each.workload): each for each in result.causes}  # groups are split again
     ways = list(dict.fromkeys(by for by, _ in last))
     told = sorted(

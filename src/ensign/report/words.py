@@ -39,6 +39,9 @@ KINDS_OF_CAUSE: Mapping[str, tuple[str, str]] = {
     "choices": ("choice", "choices"),
     "source groups": ("group of source files", "groups of source files"),
     "sources": ("source file", "source files"),
+    "functions": ("function", "functions"),
+    "training groups": ("group of training workloads", "groups of training workloads"),
+    "training": ("training workload", "training workloads"),
     "flag groups": ("group of flags", "groups of flags"),
     "flags": ("flag", "single flags"),
 }

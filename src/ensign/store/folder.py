@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import glob
 import hashlib
 import json
 import os
@@ -119,6 +120,11 @@ class StudyFolder:
     def plans(self, prefix: str) -> frozenset[str]:
         """Names of the plans that have trials and begin like that."""
         return frozenset(path.parent.name for path in self.root.glob(f"trials/{prefix}*/*{SUFFIX}"))
+
+    def confirmed_beside(self, prefix: str) -> int:
+        """Number of other folders beside this one, of names that begin so, that were confirmed."""
+        planned = self.root.parent.glob(f"{glob.escape(prefix)}*/confirm/*.json")
+        return len({path.parents[1] for path in planned} - {self.root})
 
     def trial_files(self, plan: str) -> tuple[Path, ...]:
         """The files of all trials of that plan, as stored."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,10 +16,13 @@ from ensign.explain.causes import (
     OTHER_FLAGS,
     OTHERS,
     Cause,
+    can_mix_functions,
     choice_causes,
     flag_causes,
     flag_start,
+    function_causes,
     source_causes,
+    training_causes,
     with_flags_of,
 )
 from ensign.model.comparisons import Direction
@@ -27,13 +31,16 @@ from ensign.model.study_axes import Axes, Choice
 from ensign.model.study_explain import By, Explain, ToggledCause
 from ensign.model.study_race import Race
 from ensign.model.unit_choices import can_be_named
-from ensign.model.variants import AXES, DEFAULTS, Variant
+from ensign.model.variants import AXES, DEFAULTS, Variant, trained
 from ensign.toolchains.single_flags import SingleFlag
 from ensign.variants.expand import expand, plain_name, same_choices
 
 _MOST_SINGLE, _GROUPS = 8, 6
 _MOST_SOURCES, _RELINKS = 3, 24
 _MOST = 0.5
+_MOST_TRAINED = 4
+_IN_C = re.compile(r"[A-Za-z_]\w*")
+_TRAINED = ("pgo", "bolt")
 _COARSE = ("compiler", "lto", "hardening", "units", "bolt")
 _LEAST_SHARE = 0.05  # of the difference, for a source to be tried by itself
 
@@ -42,7 +49,7 @@ _LEAST_SHARE = 0.05  # of the difference, for a source to be tried by itself
 class Question:
     """Parts of the difference between two variants, to be told apart by a race.
 
-    Causes are added to `start`, where that is not the first variant itself.
+    Causes are added to `start`, where that is not the first variant itself, or to nothing.
     """
 
     a: Variant
@@ -50,6 +57,7 @@ class Question:
     by: By
     causes: tuple[Cause[Variant], ...]
     start: Variant | None = None
+    only_removed: bool = False
 
     def asked_of(self, file: StudyFile, budget: str) -> StudyFile:
         """The study that answers it: both variants and all between them, on relinks as ever."""
@@ -61,7 +69,13 @@ class Question:
         pairs = zip(self.causes, names[::2], names[1::2], strict=True)
         causes = [ToggledCause(name=c.name, added=one, removed=two) for c, one, two in pairs]
         start = "" if self.start is None else start
-        explain = Explain(variant=variant, by=self.by, start=start, causes=causes)
+        explain = Explain(
+            variant=variant,
+            by=self.by,
+            start=start,
+            only_removed=self.only_removed,
+            causes=causes,
+        )
         study = derived.study.model_copy(update={"explain": explain})
         return with_relinks(replace(derived, study=study))
 
@@ -215,17 +229,72 @@ def end_of_flags(a: Variant, b: Variant, causes: Sequence[Causes]) -> Variant | 
     """
     if a.compiler != b.compiler:
         return None
-    parts = [part for table in causes if table.by == "choices" for part in table.parts]
-    proven = {part.name.partition(":")[0] for part in parts if part.proven}
-    axes = [
-        axis
-        for axis in OF_FLAGS
-        if getattr(a, axis) != getattr(b, axis) and (axis in proven or not parts)
-    ]
+    axes = _that_matter(a, b, OF_FLAGS, causes)
     if not axes:
         return None
     end = with_flags_of(a, b, axes)
     return replace(end, name=plain_name(end))
+
+
+def _that_matter(
+    a: Variant, b: Variant, axes: Sequence[str], causes: Sequence[Causes]
+) -> list[str]:
+    """Axes in which they differ: those proven to be causes, where choices were toggled."""
+    parts = [part for table in causes if table.by == "choices" for part in table.parts]
+    proven = {part.name.partition(":")[0] for part in parts if part.proven}
+    differ = [axis for axis in axes if getattr(a, axis) != getattr(b, axis)]
+    return [axis for axis in differ if axis in proven or not parts]
+
+
+def function_question(
+    a: Variant, b: Variant, first: Result, own: Sequence[str], causes: Sequence[Causes]
+) -> Question | None:
+    """Which functions of a source it is that is a cause, or of the only one of the build's `own`.
+
+    Those that differ most by the first look, where the source has more than one.
+    """
+    if not can_mix_functions(a, b) or any(table.by == "functions" for table in causes):
+        return None
+    tables = [table for table in causes if table.by == "sources"]
+    proven = {part.name for table in tables for part in table.parts if part.proven}
+    proven |= set(own) if len(own) == 1 else set()
+    added: dict[tuple[str, str], float] = {}
+    for costs in first.functions:
+        for row in costs.by_symbol if costs.variant == b.name else ():
+            if row.source in proven and _IN_C.fullmatch(row.name):
+                change = abs(row.difference) if row.excludes_zero else 0.0
+                at = row.source, row.name
+                added[at] = added.get(at, 0.0) + change
+    several = Counter(source for source, _ in added)
+    least = _LEAST_SHARE * sum(added.values())
+    told = [at for at, change in added.items() if change > least and several[at[0]] > 1]
+    told.sort(key=lambda at: -added[at])
+    functions = function_causes(a, b, told[:_GROUPS])
+    return Question(a, b, "functions", functions) if functions else None
+
+
+def training_question(
+    a: Variant,
+    b: Variant,
+    training: Sequence[str],
+    asked: Sequence[str],
+    causes: Sequence[Causes],
+) -> Question | None:
+    """What to ask next of the workloads that trained the second variant alone, a cause by that.
+
+    Together with the first ones: whether one more that does what is `asked` would help.
+    """
+    if trained(a) or b.training or not _that_matter(a, b, _TRAINED, causes):
+        return None
+    alone = len(training) == 1  # nothing would be left to train on
+    found = _next_split([] if alone else training, causes, ("training groups", "training"))
+    told = any(table.by in ("training groups", "training") for table in causes)
+    if found is None and (told or not alone):
+        return None
+    by, groups = found or ("training", [])
+    lacking = asked if not told and len(asked) <= _MOST_TRAINED else ()
+    parts = training_causes(b, groups, lacking)
+    return Question(a, b, by, parts, only_removed=True) if parts else None
 
 
 def rounds_of(names: Sequence[object]) -> int:

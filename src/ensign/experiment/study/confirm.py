@@ -13,6 +13,7 @@ from ensign.experiment.study.confirm_plan import (
     TimeLeft,
     choose_finalists,
     confirming,
+    confirming_level,
     confirming_study,
     edited,
     made_afresh,
@@ -224,7 +225,7 @@ def _record_of(folder: StudyFolder, plan: ConfirmPlan) -> Record | None:
 def _kept(file: StudyFile, plan: ConfirmPlan) -> tuple[Finding, ...]:
     """The study says something else by now."""
     race = file.study.race
-    if (race.margin, race.level, race.prefer) == (plan.margin, plan.level, plan.prefer):
+    if (race.margin, confirming_level(race), race.prefer) == (plan.margin, plan.level, plan.prefer):
         return ()
     text = (
         f"the confirmation keeps the margin ({plan.margin or 'none'}), level ({plan.level:g}) and "

@@ -17,7 +17,7 @@ from ensign.model.errors import InputError
 from ensign.model.results import Result
 from ensign.model.study import Study
 from ensign.model.study_axes import Layouts
-from ensign.model.study_race import Confirm
+from ensign.model.study_race import Confirm, Race
 from ensign.model.units import parse_share
 from ensign.model.variants import Variant, trained
 from ensign.stats.expected import FEWEST_ROUNDS
@@ -114,7 +114,7 @@ def new_plan(
         requests=dict(requests),
         metric=study.race.cost.value,
         margin=study.race.margin,
-        level=study.race.level,
+        level=confirming_level(study.race),
         rounds=rounds,
         seed=seed,
         layout_seed=layouts.seed % _LARGEST_LAYOUT_SEED + 1 if relinked else 0,
@@ -124,6 +124,12 @@ def new_plan(
         relinks=min(rounds, _MOST_RELINKS if confirm.rounds else _ENOUGH_RELINKS),
         prefer=study.race.prefer,
     )
+
+
+def confirming_level(race: Race) -> float:
+    """The level of all claims; of a k-th attempt 1 - α/2^k, which sum up to less than α."""
+    attempt = None if race.confirm is None else race.confirm.attempt
+    return race.level if attempt is None else 1 - (1 - race.level) / 2**attempt
 
 
 def _rounds(

@@ -10,18 +10,20 @@ from ensign.experiment.study.causes import (
     Question,
     end_of_flags,
     flag_question,
+    function_question,
     is_shown,
     named_sources,
     others_hold_most,
     questions,
     rounds_of,
     source_question,
+    training_question,
 )
 from ensign.experiment.study.prepare import single_flags_between, sources_of
 from ensign.experiment.study_file import StudyFile
-from ensign.explain.causes import can_mix_sources
+from ensign.explain.causes import can_mix_functions, can_mix_sources
 from ensign.model.results import Result
-from ensign.model.variants import Variant
+from ensign.model.variants import Variant, trained
 from ensign.toolchains.single_flags import SingleFlag
 
 
@@ -44,7 +46,9 @@ def proofs(
     left = [source for source in sources if source not in named] if len(sources) > 1 else []
     _, flags = _flags(file, a, b, results[-1], ports)
     time = _Time(proof_ns)
+    lessons = _lessons(file, a, b)
     later = (min(1, rounds_of(left)) if named else rounds_of(left)) + rounds_of(flags)
+    later += rounds_of(lessons) + can_mix_functions(a, b)
     for number, question in enumerate(first):
         yield question, time.part(len(first) - number + later)
     told = len(results[-1].causes)
@@ -55,10 +59,21 @@ def proofs(
     def of_sources() -> Question | None:
         return source_question(a, b, left, results[-1].causes[told:], named)
 
+    def of_functions() -> Question | None:
+        return function_question(a, b, results[0], sources, results[-1].causes)
+
+    def of_training() -> Question | None:
+        asked = [workload.name for workload in pair.study.workloads]
+        return training_question(a, b, lessons, asked, results[-1].causes)
+
     def of_flags() -> Question | None:
         return None if end is None else flag_question(a, end, flags, results[-1].causes)
 
-    yield from time.parts(of_sources, rounds_of(left), after=rounds_of(flags))
+    after = rounds_of(lessons) + rounds_of(flags)
+    mixes = int(can_mix_functions(a, b))
+    yield from time.parts(of_sources, rounds_of(left), after=after + mixes)
+    yield from time.parts(of_functions, mixes, after=after)
+    yield from time.parts(of_training, rounds_of(lessons), after=rounds_of(flags))
     yield from time.parts(of_flags, rounds_of(flags), after=0)
 
 
@@ -81,6 +96,14 @@ class _Time:
         while asked := ask():
             yield asked, self.part(rounds + after)
             rounds = max(1, rounds - 1)
+
+
+def _lessons(file: StudyFile, a: Variant, b: Variant) -> tuple[str, ...]:
+    """Training workloads, where the second variant alone learns from them."""
+    training = file.study.training
+    if training is None or trained(a) or not trained(b) or b.training:
+        return ()
+    return tuple(workload.name for workload in training.workloads)
 
 
 def _flags(

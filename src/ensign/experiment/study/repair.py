@@ -1,4 +1,4 @@
-"""Small changes that may take a variant's losses away, as a study that confirms them. Pure."""
+"""Small changes that may take a variant's losses away, as a study that confirms them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from ensign.model.results import Result
 from ensign.model.study_race import Confirm
 from ensign.model.training_choice import TrainingChoice
 from ensign.model.variants import Variant, trained
+from ensign.store.folder import StudyFolder
 
 _MOST_CHOICES = 4
+_ENDING = "repair"
 _PARTIAL_TRAINING = "-fprofile-partial-training"
 
 
@@ -66,12 +68,16 @@ def repairs_of(
 def repair_study(
     file: StudyFile, ends: tuple[Variant, Variant], tried: Sequence[Variant], budget: str
 ) -> StudyFile:
-    """The study of a variant beside its repairs; the best are confirmed on fresh relinks."""
+    """The study of a variant beside its repairs; the best are confirmed on fresh relinks.
+
+    It is the first attempt, or one more than other repairs of the study that were confirmed.
+    """
     baseline, variant = ends
-    race = {"confirm": Confirm(finalists=3, relinks=True), "budget": budget, "slice_check": []}
-    return derived_study(
-        file,
-        ("repair", f"Repairs of {variant.name}"),
-        (baseline, [variant, *tried]),
-        file.study.race.model_copy(update=race),
-    )
+    race = file.study.race.model_copy(update={"budget": budget, "slice_check": []})
+    named = (_ENDING, f"Repairs of {variant.name}")
+    derived = derived_study(file, named, (baseline, [variant, *tried]), race)
+    folder = StudyFolder.beside(file.path, derived.study.name)
+    attempt = 1 + folder.confirmed_beside(f"{file.study.name}-{_ENDING}-")
+    confirm = Confirm(finalists=3, relinks=True, attempt=attempt)
+    confirmed = race.model_copy(update={"confirm": confirm})
+    return replace(derived, study=derived.study.model_copy(update={"race": confirmed}))
