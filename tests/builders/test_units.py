@@ -52,7 +52,7 @@ def test_another_compiler_makes_the_sources_it_is_asked_for(
 
 
 @pytest.mark.usefixtures("project")
-@pytest.mark.parametrize("choice", ["optimization=-O0", "compiler=gcc-11", "flags=-DLOUD"])
+@pytest.mark.parametrize("choice", ["optimization=-O0", "compiler=gcc-11", "flags=-O1 -fno-plt"])
 def test_a_function_of_a_source_is_made_otherwise_alone(
     choice: str, tmp_path: Path, recording_ports: BuildPorts
 ) -> None:

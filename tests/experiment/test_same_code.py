@@ -24,6 +24,12 @@ def test_a_difference_in_the_same_code_is_told() -> None:
     assert "(work)" in finding.text
 
 
+def test_a_loop_that_lies_elsewhere_is_told_by_its_places() -> None:
+    row = replace(SAME, loop_starts=(0, 52))
+    (finding,) = same_code_findings([replace(COSTS, by_symbol=(row, OTHER))])
+    assert "(work, whose loop begins at 52 modulo 64 instead of 0)" in finding.text
+
+
 @pytest.mark.parametrize(
     "costs",
     [

@@ -118,3 +118,28 @@ def test_what_is_gone_or_has_no_code_has_no_facts(
     assert [each.facts for each in found] == [()] * 4
     assert found[0].code[0]
     assert found[3] == CodeDifference()
+
+
+def test_the_same_loop_after_other_code_is_told_by_its_places(tmp_path: Path) -> None:
+    text = """
+    __attribute__((noipa)) unsigned long work(unsigned long n) {
+      __asm__ volatile(".p2align 6\\n .nops SKEW\\n 1: xor $9, %0\\n dec %0\\n STEP %0\\n jnz 1b"
+                       : "+r"(n)); return n; }
+    int main(int count, char **words) { (void)words; return count > 9 && work(count); }
+    """
+
+    def skewed(skew: int, step: str = "dec") -> SampledFunction:
+        source = text.replace("SKEW", str(skew)).replace("STEP", step)
+        found = built(tmp_path, f"skewed-{skew}-{step}", "-O2", source=source)
+        hot = sorted(found.samples)[-6:]  # the loop, and what returns
+        return replace(found, samples=Counter(dict.fromkeys(hot, 100)))
+
+    aligned, moved, other = skewed(0), skewed(40), skewed(40, "inc")
+    found, changed, still = code_differences(
+        [(aligned, moved), (aligned, other), (aligned, aligned)]
+    )
+    assert found.same
+    assert found.loop_starts is not None
+    assert (found.loop_starts[1] - found.loop_starts[0]) % 64 == 40
+    assert (changed.same, changed.loop_starts) == (False, None)
+    assert still.loop_starts is None

@@ -55,12 +55,14 @@ class SampledFunction:
 class CodeDifference(NamedTuple):
     """Facts on how a function's code differs, and where it spends its time before and after.
 
-    It is the `same` where two files have the same instructions.
+    It is the `same` where two files have the same instructions, or those of the hottest loop, which
+    begins at other `loop_starts` then (modulo 64).
     """
 
     facts: tuple[str, ...] = ()
     code: tuple[tuple[CodeLine, ...], tuple[CodeLine, ...]] = ((), ())
     same: bool = False
+    loop_starts: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +100,25 @@ class _Code:
     @property
     def wording(self) -> list[tuple[str, str]]:
         """Its instructions without what says where it lies and where other code and data do."""
-        size = self.function.size_bytes
-        return [
-            (
-                each.mnemonic,
-                _NUMBER.sub("", each.operands) if _leaves(each, size) else each.operands,
-            )
-            for each in self.instructions
-        ]
+        return list(self._worded(Loop(0, self.function.size_bytes)))
+
+    @property
+    def loop_wording(self) -> list[tuple[str, str]]:
+        """The same of its hottest loop; empty without one."""
+        loop = self.hottest_loop
+        return [] if loop is None else list(self._worded(loop))
+
+    def _worded(self, part: Loop) -> Iterator[tuple[str, str]]:
+        for each in self.instructions:
+            if not part.holds(each.address):
+                continue
+            target = _target(each)
+            if target is not None and part.holds(target):
+                yield each.mnemonic, str(target - part.start)
+            elif target is not None or "rip" in each.operands:
+                yield each.mnemonic, _NUMBER.sub("", each.operands)
+            else:
+                yield each.mnemonic, each.operands
 
 
 def code_differences(
@@ -135,18 +148,21 @@ def _difference(before: _Code | None, after: _Code | None, *, listed: bool) -> C
     if before is None or after is None:
         return CodeDifference(code=code)
     same = before.wording == after.wording
+    loops = before.loop_wording, after.loop_wording
+    same_loop = loops[0] == loops[1] != []
     of_two = before.function.path != after.function.path
-    return CodeDifference(_facts(before, after, same=same), code, same and of_two)
+    places = _loop_places(before, after) if same_loop else None
+    moved = None if places is None or places[0] == places[1] else places
+    facts = _facts(before, after, same=same)
+    return CodeDifference(facts, code, (same or moved is not None) and of_two, moved)
 
 
-def _leaves(instruction: Instruction, size_bytes: int) -> bool:
-    """True if it names a place outside of its function, which may lie elsewhere in another file."""
-    if "rip" in instruction.operands:
-        return True
+def _target(instruction: Instruction) -> int | None:
+    """Where it jumps or calls to, from the beginning of its function; None where it does not."""
     if not _BRANCH.fullmatch(instruction.mnemonic):
-        return False
+        return None
     target = _NUMBER.fullmatch(instruction.operands)
-    return target is not None and int(target[0], 0) >= size_bytes
+    return None if target is None else int(target[0], 0)
 
 
 def _is_known(function: SampledFunction) -> bool:
@@ -215,12 +231,20 @@ def _loop_facts(before: _Code, after: _Code) -> Iterator[str]:
         return
     if one.size != two.size:
         yield f"its hottest loop has {one.size} bytes before, {two.size} after"
-    starts = (*before.function.starts, *after.function.starts)
-    if len(before.function.starts) != 1 or len(after.function.starts) != 1:
-        return  # relinks have it at several places
-    places = [(at + loop.start) % _LINE for at, loop in zip(starts, (one, two), strict=True)]
-    if places[0] != places[1]:
+    places = _loop_places(before, after)
+    if places is not None and places[0] != places[1]:
         yield f"its hottest loop begins at {places[0]} modulo {_LINE} before, at {places[1]} after"
+
+
+def _loop_places(before: _Code, after: _Code) -> tuple[int, int] | None:
+    """Where the hottest loops begin, modulo 64; None where relinks have them at several places."""
+    found = []
+    for code in (before, after):
+        loop = code.hottest_loop
+        if loop is None or len(code.function.starts) != 1:
+            return None
+        found.append((min(code.function.starts) + loop.start) % _LINE)
+    return found[0], found[1]
 
 
 def _width(instruction: Instruction) -> str:

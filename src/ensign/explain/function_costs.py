@@ -279,7 +279,14 @@ def _with_facts(rows: Sequence[FunctionCost], sides: _Sides) -> tuple[FunctionCo
     found = dict(zip(keys, code_differences(pairs), strict=True))
     known = ((row, found.get(Function(row.file, row.name), CodeDifference())) for row in rows)
     return tuple(
-        replace(row, facts=each.facts, code=each.code, same_code=each.same) for row, each in known
+        replace(
+            row,
+            facts=each.facts,
+            code=each.code,
+            same_code=each.same,
+            loop_starts=each.loop_starts,
+        )
+        for row, each in known
     )
 
 

@@ -213,7 +213,8 @@ class FunctionCost:
     `facts` say how its code differs; `source` is the compile unit that has it, where that is known.
     `code` is where it spends its time in the one and in the other: its hottest loop, or what stands
     around its hottest instruction; of the functions that differ most alone. It is the `same_code`
-    where two files have the same instructions of it.
+    where two files have the same instructions of it, or of its hottest loop, which begins at other
+    `loop_starts` then (modulo 64).
     """
 
     name: str
@@ -228,6 +229,7 @@ class FunctionCost:
     source: str = ""
     code: tuple[tuple[CodeLine, ...], tuple[CodeLine, ...]] = ((), ())
     same_code: bool = False
+    loop_starts: tuple[int, int] | None = None
 
     @property
     def excludes_zero(self) -> bool:

@@ -12,7 +12,7 @@ from ensign.experiment.tracing import in_own_scratch
 from ensign.explain.function_costs import FunctionReader, function_costs
 from ensign.model.finding_kinds.ran import SAME_CODE
 from ensign.model.findings import Finding
-from ensign.model.results import FunctionCosts
+from ensign.model.results import FunctionCost, FunctionCosts
 from ensign.model.trials import TWIN, SampledFile, Trial
 from ensign.proof.evidence import some
 
@@ -38,14 +38,21 @@ def same_code_findings(every: Sequence[FunctionCosts]) -> Iterator[Finding]:
             continue
         share = sum(row.difference for row in rows) / total.difference
         if share >= _NEARLY_ALL:
-            names = some([row.name for row in rows])
+            names = some([_placed(row) for row in rows])
             where = f" on {costs.workload}" if costs.workload else ""
             yield SAME_CODE.found(
                 f"{100 * share:.0f} % of the difference{where} lies in functions with the same "
-                f"instructions in both ({names}): it comes of their place, what they work on, or "
-                "how often they are called",
+                f"instructions, or hottest loop, in both ({names}): it comes of their place, what "
+                "they work on, or how often they are called",
                 costs.variant,
             )
+
+
+def _placed(row: FunctionCost) -> str:
+    if row.loop_starts is None:
+        return row.name
+    before, after = row.loop_starts
+    return f"{row.name}, whose loop begins at {after} modulo 64 instead of {before}"
 
 
 @dataclass(frozen=True, slots=True)

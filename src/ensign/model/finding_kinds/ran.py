@@ -24,9 +24,9 @@ VISIBLE_DIFFERENCES = FindingKind(
 SAME_CODE = FindingKind(
     "same-code",
     Severity.NOTE,
-    "Nearly all of the difference lies in functions that have the same instructions in the files "
-    "of both commands. It comes of where these lie, of what they work on, or of how often they are "
-    "called.",
+    "Nearly all of the difference lies in functions that have the same instructions, or the same "
+    "hottest loop at another place, in the files of both commands. It comes of where these lie, of "
+    "what they work on, or of how often they are called.",
     "If nothing else was changed, race relinks, as a study does (`ensign init`): there the layout "
     "takes turns.",
 )
