@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from ensign.experiment.causes import cause_tables
+import report_data as data
+from ensign.experiment.causes import as_judged, cause_tables
+from ensign.model.comparisons import Direction
 from ensign.model.study_explain import Explain, ToggledCause
 from ensign.model.trials import Metric
 from ensign.stats.rounds import RoundCosts
@@ -65,3 +68,19 @@ def test_ends_that_do_not_differ_have_no_causes() -> None:
     (table,) = cause_tables(Explain(variant="b", causes=CAUSES), {}, costs(logs), 0.95)
     assert not table.different
     assert not any(part.proven or part.depends for part in table.parts)
+
+
+@pytest.mark.parametrize("workload", ["w", "elsewhere"])
+def test_what_the_race_does_not_show_has_no_causes(workload: str) -> None:
+    result = data.compared()
+    row = next(each for each in result.suite if each.comparison.variant != result.twin)
+    unclear = replace(row.comparison, direction=Direction.UNCLEAR, ratio=1.0, low=0.98, high=1.02)
+    logs = {"a": 0.0, "b": 0.10, "with x": 0.10, "without x": 0.0}
+    (table,) = cause_tables(Explain(variant="b", causes=CAUSES[:1]), {}, costs(logs), 0.95)
+    table = replace(table, variant=unclear.variant, workload=workload)
+    shown = replace(result, suite=(row,), workloads=())
+    assert as_judged([table], shown) == (table,)
+    (told,) = as_judged([table], replace(shown, suite=(replace(row, comparison=unclear),)))
+    assert not told.different
+    assert (told.total.low, told.total.high) == pytest.approx((-0.02, 0.02))
+    assert not any(part.proven for part in told.parts)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ensign.model.comparisons import Direction
 from ensign.model.finding_kinds.ran import OUTPUTS_DIFFER
 from ensign.model.results import Causes, CauseShare, Result
 from ensign.model.study_explain import Explain
@@ -46,7 +47,30 @@ def with_causes(result: Result, explain: Explain) -> Result:
     costs = round_costs(result.trials, variants, result.workload_names, result.metric)
     functions = tuple(each for each in result.functions if each.variant == explain.variant)
     causes = cause_tables(explain, {}, costs, result.level)
-    return replace(result, causes=causes, functions=functions)
+    return replace(result, causes=as_judged(causes, result), functions=functions)
+
+
+def as_judged(tables: Sequence[Causes], result: Result) -> tuple[Causes, ...]:
+    """Tables of causes; where the race shows no difference there are none to tell.
+
+    Its own rule decides that, which is stricter than a test of one cause where looks are many.
+    """
+    rows = [(row.workload, row.comparison) for row in result.workloads]
+    judged = {(workload, row.variant): row for workload, row in rows}
+    overall = {row.variant: row for row in result.comparisons}
+    found = []
+    for table in tables:
+        row = judged.get((table.workload, table.variant), overall.get(table.variant))
+        if row is None or row.direction is not Direction.UNCLEAR:
+            found.append(table)
+            continue
+        total = table.total
+        if math.isfinite(row.high):
+            total = replace(total, effect=row.ratio - 1, low=row.low - 1, high=row.high - 1)
+        parts = tuple(replace(part, proven=False, depends=False) for part in table.parts)
+        total = replace(total, proven=False)
+        found.append(replace(table, total=total, parts=parts, different=False))
+    return tuple(found)
 
 
 _Logs = np.ndarray[Any, Any]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any, Generic, TypeVar
 
+from ensign.model.traced_execution import is_loader
 from ensign.model.training_choice import TrainingChoice
 from ensign.model.unit_choices import OF_SOURCES, unit_choices
 from ensign.model.variants import AXES, OWN_COMPILER, Variant
@@ -22,7 +23,6 @@ OTHERS, OTHER_FLAGS = "all other sources", "all other flags"
 # Choices that stand for many flags of a compiler.
 OF_FLAGS = ("optimization", "target", "floating_point", "pgo")
 _TUNABLES, _PRELOAD, _SEARCHED = "GLIBC_TUNABLES", "LD_PRELOAD", "LD_LIBRARY_PATH"
-_LOADER = re.compile(r"ld-(?:linux|musl)|ld[.]so")
 _LOADER_WITH_VALUE = frozenset(
     ("--library-path", "--preload", "--audit", "--argv0", "--inhibit-rpath", "--glibc-hwcaps-mask")
 )
@@ -297,7 +297,8 @@ def with_libraries(a: str, b: str, mapped: tuple[Iterable[str], Iterable[str]]) 
     files = [{_stem(path): path for path in own if ".so" in _file_name(path)} for own in mapped]
     shared = sorted(files[0].keys() & files[1].keys())
     started = [text if text.split(maxsplit=1)[:1] == ["env"] else f"env {text}" for text in (a, b)]
-    unable = any(_OF_LOADER.match(name) for name in shared) or _PRELOAD in a + b
+    differ = (name for own in files for name in own)
+    unable = any(map(_OF_LOADER.match, differ)) or _PRELOAD in a + b
     if not shared or unable or not all(map(_by_env, started)):
         return a, b
     commands = [_command(text) for text in started]
@@ -389,7 +390,7 @@ def _program_pieces(before: Sequence[str], after: Sequence[str]) -> Iterator[_Pi
 
 def _loader_words(words: Sequence[str]) -> Sequence[str]:
     """The loader that a command starts with and its options, before the program."""
-    if not words or not _LOADER.match(_file_name(words[0])):
+    if not words or not is_loader(words[0]):
         return []
     end = 1
     while end < len(words) and words[end].startswith("--"):

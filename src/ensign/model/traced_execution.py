@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+
+_LOADER = re.compile(r"ld-(?:linux|musl|[0-9])|ld[.]so")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +148,8 @@ class TracedExecution:
 def nothing_seen(why: str) -> TracedExecution:
     """An execution of which nothing is known, and why."""
     return TracedExecution((), (), 0, 0, 0, why, followed=False)
+
+
+def is_loader(path: str) -> bool:
+    """True of a file that loads programs, by its name."""
+    return _LOADER.match(path.rpartition("/")[2]) is not None

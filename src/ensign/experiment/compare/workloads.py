@@ -19,7 +19,7 @@ from ensign.model.finding_kinds.proof import FAST_MATH_START
 from ensign.model.finding_kinds.race import SELF_TIMED
 from ensign.model.finding_kinds.ran import VISIBLE_DIFFERENCES
 from ensign.model.findings import Finding
-from ensign.model.traced_execution import MappedFile, TracedExecution
+from ensign.model.traced_execution import MappedFile, TracedExecution, is_loader
 from ensign.model.trials import Metric, Mode, Trial, VariantFailure
 from ensign.proof.loaded_bytes import loader_name
 
@@ -352,9 +352,14 @@ def _pairs(
 
 
 def _program(trace: TracedExecution, files: Mapping[str, MappedFile]) -> MappedFile | None:
-    """The executed program, where it is one file of those that differ."""
+    """The executed program, where it is one file of those that differ.
+
+    Where a loader was executed, it is what that started: no library.
+    """
     started = {str(Path(path).resolve()) for path in trace.programs}
     found = [file for file in files.values() if str(Path(file.path).resolve()) in started]
+    if len(found) == 1 and is_loader(found[0].path):
+        found = [file for name, file in files.items() if ".so" not in name]
     return found[0] if len(found) == 1 else None
 
 

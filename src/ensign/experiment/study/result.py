@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ensign.experiment.causes import cause_tables
+from ensign.experiment.causes import as_judged, cause_tables
 from ensign.experiment.judge import JudgedRounds, judge
 from ensign.experiment.record import Record
 from ensign.experiment.study.layouts import layout_facts, layouts_spread
@@ -85,6 +85,8 @@ def study_result(
     raced = tuple(name for name in record.raced if name not in gone)
     moved = slice_length_findings(study, raced, usual, [each.without(gone) for each in longer])
     spread = layouts_spread(study, judged.executions, record.relinks)
+    built = {build.variant: build.raced_as for build in record.builds}
+    causes = cause_tables(study.explain, built, judged.costs, study.race.level)
     return replace(
         judged.result,
         findings=(*overlap_findings(study), *moved, *spread, *judged.result.findings),
@@ -92,12 +94,7 @@ def study_result(
         # What lies between two ends is there for their causes.
         factorial=_effects(judged, record) if study.explain is None else NO_EFFECTS,
         prefer=study.race.prefer,
-        causes=cause_tables(
-            study.explain,
-            {build.variant: build.raced_as for build in record.builds},
-            judged.costs,
-            study.race.level,
-        ),
+        causes=as_judged(causes, judged.result),
     )
 
 
