@@ -72,7 +72,7 @@ __attribute__((noinline)) unsigned long spin(unsigned long n) { unsigned long a 
   __asm__ volatile(NOPS(SKEW) "\\n 1: add $1, %0\\n add $3, %1\\n add $5, %2\\n xor $7, %0\\n"
     "test $1, %0\\n jz 2f\\n 2: xor $9, %2\\n dec %3\\n jnz 1b"
     : "+r"(a), "+r"(b), "+r"(c), "+r"(n)); return a + b + c; }
-int main(int c, char **w) { return spin(c > 1 ? 50000000UL * atol(w[1]) : 1) == 42; }
+int main(int c, char **w) { return spin(c > 1 ? 15000000UL * atol(w[1]) : 1) == 42; }
 """
 _SHARED = """
 unsigned long shared(unsigned long n)
