@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
@@ -14,10 +14,12 @@ import pytest
 import report_data as data
 from ensign.model.builds import BuiltFile, ProfileCoverage
 from ensign.model.results import FailingRuns, Result
+from ensign.model.study_explain import By
 from ensign.model.traced_execution import MappedFile, WhatRan
 from ensign.model.trials import Latency, RaceMapping, TaskActivity, VariantFailure
 from ensign.report import as_json
 from ensign.report.formats import results_schema_text
+from ensign.report.words import KINDS_OF_CAUSE
 from report_simulation import simulated_study
 
 FAILURE = VariantFailure("gcc-11-Os", "crashed", "it crashed", None, 11, "get", 2)
@@ -102,3 +104,8 @@ def test_no_key_is_invented() -> None:
     written = {key for text in OUTPUTS.values() for key in _keys(json.loads(text))}
     said = {key for table in SCHEMA["$defs"].values() for key in table["properties"]}
     assert said - written == set()
+
+
+def test_every_way_to_split_a_difference_is_in_the_schema() -> None:
+    assert SCHEMA["$defs"]["Causes"]["properties"]["by"]["enum"] == [*get_args(By)]
+    assert [*KINDS_OF_CAUSE] == [*get_args(By)]
