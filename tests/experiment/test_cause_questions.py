@@ -210,7 +210,7 @@ def test_functions_of_a_source_that_is_a_cause_are_toggled() -> None:
     assert only is not None
     assert len(only.causes) == len(found.causes)
     assert function_question(A, B, two, OWN, [HOT, toggled("functions", "hot")]) is None
-    for other in (replace(B, lto="full"), replace(B, pgo="on")):
+    for other in (replace(B, lto="full"), replace(B, pgo="on"), replace(B, compiler="clang-19")):
         assert function_question(A, other, two, OWN, [HOT]) is None
 
 

@@ -33,3 +33,18 @@ def test_the_only_cause_is_told_as_such() -> None:
     assert "Why, by" not in told
     some_left = cause_sections(replace(base, causes=(replace(first, parts=(part,)),)))[0]
     assert "is not explained" in some_left.text
+
+
+def test_what_depends_on_others_is_told_where_that_matters() -> None:
+    base = data.caused()
+    first = base.causes[0]
+    parts = [
+        replace(first.parts[0], effect=-0.1, alone=alone, last=-0.1, depends=True)
+        for alone in (-0.105, -0.15)
+    ]
+    small, large = (
+        cause_sections(replace(base, causes=(replace(first, parts=(part,)),)))[0].text
+        for part in parts
+    )
+    assert "depends on the others" not in small
+    assert "depends on the others: −15.0 % alone, −10.0 % beside them" in large

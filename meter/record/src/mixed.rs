@@ -4,7 +4,7 @@
 //! everything that the second text defines besides. What it refers to is the first one's where that
 //! has it, so that both share their data.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 const OTHERS: &str = ".ensign";
 const REPLACED: &str = ".ensign_replaced";
@@ -49,6 +49,7 @@ pub(crate) fn mixed(
             return Err(format!("{name} is no function of its own on both sides"));
         }
     }
+    let statics = (known.0.statics()?, known.1.statics()?);
     let taken: HashSet<&str> = functions.iter().map(String::as_str).collect();
     let mut text: String = first
         .lines()
@@ -58,6 +59,7 @@ pub(crate) fn mixed(
     let names = Names {
         first: known.0,
         second: known.1,
+        statics: statics.0,
         taken,
         own_callees,
     };
@@ -97,6 +99,21 @@ impl<'a> Symbols<'a> {
         found.functions.retain(|name| found.defined.contains(name));
         found
     }
+
+    /// Static variables of functions, which are numbered, by their names in the source. An error names
+    /// one that several functions have: which is which is not known then.
+    fn statics(&self) -> Result<HashMap<&'a str, &'a str>, String> {
+        let mut found = HashMap::new();
+        for name in self.defined.difference(&self.functions).copied() {
+            let Some(own) = without_number(name) else {
+                continue;
+            };
+            if found.insert(own, name).is_some() {
+                return Err(format!("several functions have a static variable {own}"));
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// A line of the first text; none where it makes a function visible that is replaced.
@@ -125,6 +142,8 @@ fn replaced(line: &str, taken: &HashSet<&str>) -> Option<String> {
 struct Names<'a> {
     first: Symbols<'a>,
     second: Symbols<'a>,
+    /// Numbered variables of the first text.
+    statics: HashMap<&'a str, &'a str>,
     taken: HashSet<&'a str>,
     own_callees: bool,
 }
@@ -171,6 +190,11 @@ impl Names<'_> {
 
     /// The name of what the second text refers to.
     fn referred(&self, name: &str) -> String {
+        let variable = self.second.defined.contains(name) && !self.second.functions.contains(name);
+        let numbered = without_number(name).filter(|_| variable);
+        if let Some(same) = numbered.and_then(|own| self.statics.get(own)) {
+            return same.to_string();
+        }
         let callee = self.second.functions.contains(name) && !self.second.global.contains(name);
         let own = (self.own_callees && callee) || CLONES.iter().any(|each| name.contains(each));
         match self.first.defined.contains(name) && !own && !name.starts_with(LOCAL) {
@@ -208,6 +232,13 @@ impl Section {
         }
         self.skipped
     }
+}
+
+/// What GCC calls a function's static variable but for its number: `counter` of `counter.3`.
+fn without_number(name: &str) -> Option<&str> {
+    let (own, number) = name.rsplit_once('.')?;
+    let is_number = !number.is_empty() && number.chars().all(|each| each.is_ascii_digit());
+    (is_number && !own.is_empty() && !name.starts_with(LOCAL)).then_some(own)
 }
 
 /// The name that a line defines as a place; not numbers, nor labels of the compiler's own.
@@ -366,6 +397,22 @@ mod tests {
                 printed(compiler, ["-O2", "-O2"], ["5", "5"], &["hot"])
             );
         }
+    }
+
+    #[test]
+    fn static_variables_of_functions_are_the_first_ones_by_name() {
+        let one =
+            "\t.type\tf, @function\nf:\n\tmov n.1(%rip), %eax\n\t.local\tn.1\n\t.comm\tn.1,4,4\n";
+        let two = one.replace("n.1", "n.7");
+        let names = ["f".to_string()];
+        let text = mixed(one, &two, &names, false).unwrap();
+        assert!(text.contains("f:\n\tmov\tn.1(%rip), %eax\n"), "{text}");
+        let both = format!("{one}\t.comm\tn.2,4,4\n");
+        let said = mixed(&both, &two, &names, false).unwrap_err();
+        assert!(
+            said.contains("several functions have a static variable n"),
+            "{said}"
+        );
     }
 
     #[test]

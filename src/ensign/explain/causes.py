@@ -165,10 +165,12 @@ def _mixed(base: Variant, other: Variant, globs: Sequence[str], *, inverted: boo
 def can_mix_functions(a: Variant, b: Variant) -> bool:
     """True if functions can be compiled as in either of two variants, the source as in the other.
 
-    Not where objects hold no code of a machine (LTO), nor where one alone has a profile.
+    Not where objects hold no code of a machine (LTO), nor where one alone has a profile, nor by
+    compilers that name what they make in two ways.
     """
+    families = {"clang" in variant.compiler for variant in (a, b)}
     same = (a.pgo, a.bolt, a.training, a.revision) == (b.pgo, b.bolt, b.training, b.revision)
-    return can_mix_sources(a, b) and same and a.lto == b.lto == "off"
+    return can_mix_sources(a, b) and same and a.lto == b.lto == "off" and len(families) == 1
 
 
 def function_causes(
