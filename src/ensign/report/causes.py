@@ -23,7 +23,7 @@ READ = (
 REST = "not explained by these"
 PROVEN, UNPROVEN, NOT_RACED, SAME = "proven", "unproven", "not raced", "identical"
 _FEW = 3
-_MATTERS = 0.1  # of what a cause adds: a smaller change of it is shown, and nobody needs it
+_MATTERS = 0.05  # of the whole difference: what depends on others by less nobody needs to know
 _CANCELING = 2.0  # share of a difference above which a share of it says less than a size
 
 
@@ -113,7 +113,7 @@ def _sentence(causes: Causes, result: Result) -> str:
         f" What {clean(part.name)} adds depends on the others: {percent(part.alone)} alone, "
         f"{percent(part.last)} beside them."
         for part in few
-        if part.depends and abs(part.last - part.alone) > _MATTERS * abs(part.effect)
+        if part.depends and abs(part.last - part.alone) > _MATTERS * abs(total.effect)
     )
     start = "Causes cancel in part:" if cancel else "Of that,"
     return f"{text}. {start} {named}; {rest} is not explained.{''.join(told)}"
