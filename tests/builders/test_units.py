@@ -10,7 +10,7 @@ import pytest
 from ensign.builders.build import build_variants
 from ensign.builders.request import BuildPorts
 from ensign.builders.revisions import lay_over
-from ensign.model.builds import BuildStatus
+from ensign.model.builds import BuildFacts, BuildStatus
 from ensign.model.unit_choices import read_unit_choices
 from small_studies import GCC_O2, GCC_O3, request
 
@@ -20,6 +20,13 @@ PLAIN: dict[str, object] = {
     "tool_commands": [],
     "tools": {},
 }
+
+
+def facts_with(units: str, folder: Path, ports: BuildPorts) -> BuildFacts:
+    """The build of the baseline's variant with these units."""
+    mixed = replace(GCC_O2, name="mixed", units=units)
+    wanted = request(folder, GCC_O2, mixed, **PLAIN)
+    return build_variants(wanted, ports, lambda _event: None).result("mixed").facts
 
 
 @pytest.mark.usefixtures("project")
@@ -56,13 +63,9 @@ def test_another_compiler_makes_the_sources_it_is_asked_for(
 def test_a_function_of_a_source_is_made_otherwise_alone(
     choice: str, tmp_path: Path, recording_ports: BuildPorts
 ) -> None:
-    mixed, whole, again = (
+    mixed, whole = (
         replace(GCC_O2, name=name, units=f"{sources}: {choice}")
-        for name, sources in (
-            ("mixed", "main.c#main"),
-            ("whole", "main.c"),
-            ("again", "main.c#main#main"),
-        )
+        for name, sources in (("mixed", "main.c#main"), ("whole", "main.c"))
     )
     report = build_variants(
         request(tmp_path, GCC_O2, mixed, whole, **PLAIN), recording_ports, lambda _event: None
@@ -70,7 +73,6 @@ def test_a_function_of_a_source_is_made_otherwise_alone(
     hashes = {result.facts.loadable_sha256 for result in report.results}
     assert len(hashes) == len(report.results)
     assert report.result("mixed").facts.status is BuildStatus.BUILT
-    assert read_unit_choices(again.units).functions == ("main", "main")
 
 
 @pytest.mark.usefixtures("project")
@@ -85,13 +87,27 @@ def test_a_function_of_a_source_is_made_otherwise_alone(
 def test_a_function_that_is_not_there_fails_the_variant(
     units: str, says: str, tmp_path: Path, recording_ports: BuildPorts
 ) -> None:
-    mixed = replace(GCC_O2, name="mixed", units=units)
-    report = build_variants(
-        request(tmp_path, GCC_O2, mixed, **PLAIN), recording_ports, lambda _event: None
-    )
-    facts = report.result("mixed").facts
+    facts = facts_with(units, tmp_path, recording_ports)
     assert says in facts.log_tail
     assert (facts.status in (BuildStatus.BUILT, BuildStatus.SAME)) == (not says)
+
+
+OTHERS_FIRST = "for each in *.c; do test $each = main.c || {cc} {cflags} -c $each; done; "
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("sources", ["*.c", "main.c *.o"])
+def test_a_function_of_a_call_that_links_fails_the_variant(
+    sources: str, tmp_path: Path, recording_ports: BuildPorts
+) -> None:
+    # Else the program would be the same one, and the function would seem to cost nothing.
+    mixed = replace(GCC_O2, name="mixed", units="main.c#main: optimization=-O0")
+    script = f"{OTHERS_FIRST if '.o' in sources else ''}{{cc}} {{cflags}} -o program {sources}"
+    wanted = request(tmp_path, GCC_O2, mixed, **{**PLAIN, "commands": [["sh", "-c", script]]})
+    report = build_variants(wanted, recording_ports, lambda _event: None)
+    failed = report.result("mixed").facts
+    assert failed.status is BuildStatus.FAILED
+    assert "only where a call compiles one source" in failed.log_tail
 
 
 @pytest.mark.parametrize("text", ["a.c#f b.c: lto=off", "all but a.c#f: lto=off", "*.c#f: lto=off",
@@ -99,17 +115,14 @@ def test_a_function_that_is_not_there_fails_the_variant(
 def test_functions_are_of_one_source(text: str) -> None:
     with pytest.raises(ValueError, match="SOURCE#FUNCTION"):
         read_unit_choices(text)
+    assert read_unit_choices("a.c#f#g: lto=off").functions == ("f", "g")
 
 
 @pytest.mark.usefixtures("project")
 def test_sources_that_are_not_there_or_do_not_get_their_flags_fail_the_variant(
     tmp_path: Path, recording_ports: BuildPorts
 ) -> None:
-    absent = replace(GCC_O2, name="absent", units="nowhere.c: optimization=-O3")
-    report = build_variants(
-        request(tmp_path, GCC_O2, absent, **PLAIN), recording_ports, lambda _event: None
-    )
-    failed = report.result("absent").facts
+    failed = facts_with("nowhere.c: optimization=-O3", tmp_path, recording_ports)
     assert failed.status is BuildStatus.NOT_AS_ASKED
     assert "no compile unit is of the sources 'nowhere.c: optimization=-O3'" in failed.log_tail
 
@@ -139,11 +152,7 @@ def test_sources_of_one_call_keep_no_flag_that_was_to_be_taken_from_some(
 def test_what_one_source_cannot_have_is_left_out(
     tmp_path: Path, recording_ports: BuildPorts, units: str, says: str
 ) -> None:
-    mixed = replace(GCC_O2, name="mixed", units=units)
-    report = build_variants(
-        request(tmp_path, GCC_O2, mixed, **PLAIN), recording_ports, lambda _event: None
-    )
-    facts = report.result("mixed").facts
+    facts = facts_with(units, tmp_path, recording_ports)
     assert (facts.status, says in facts.log_tail) == (BuildStatus.LEFT_OUT, True)
 
 

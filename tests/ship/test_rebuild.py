@@ -154,6 +154,7 @@ def test_sources_with_flags_of_their_own_are_shipped_and_judged_by_them(yard: Ya
     [
         ("p*.c: optimization=-O1", "", "must name sources by their paths"),
         ("all but part.c: optimization=-O1", "", "must name sources by their paths"),
+        ("part.c#part: optimization=-O1", "", "must name sources by their paths"),
         ("part.c: compiler=gcc-11", "", "another compiler"),
         ("part.c: flags=", "-fno-plt", r"lack flags \(.*plt.*\) that a change cannot take back"),
     ],

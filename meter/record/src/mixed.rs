@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 const OTHERS: &str = ".ensign";
 const REPLACED: &str = ".ensign_replaced";
 const LOCAL: &str = ".L";
-/// Directives that say something of a symbol; the first ones make it visible.
+/// Directives that say who sees a symbol.
 const VISIBLE: [&str; 7] = [
     ".globl",
     ".global",
@@ -273,23 +273,19 @@ fn with_names(text: &str, name: impl Fn(&str) -> String) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let mut rest = text;
     while let Some(letter) = rest.chars().next() {
-        let kept = match letter {
+        let end = match letter {
             '#' => rest.len(),
             '"' => rest[1..].find('"').map_or(rest.len(), |end| end + 2),
             '%' | '@' => 1 + first_name(&rest[1..]).len(),
-            _ if letter.is_ascii_digit() => first_name(rest).len(),
-            _ if is_first(letter) => 0,
+            _ if letter.is_ascii_digit() || is_first(letter) => first_name(rest).len(),
             _ => letter.len_utf8(),
         };
-        let end = match kept {
-            0 => first_name(rest).len(),
-            _ => kept,
-        };
-        match kept {
-            0 => out.push_str(&name(&rest[..end])),
-            _ => out.push_str(&rest[..end]),
+        let (word, after) = rest.split_at(end);
+        match is_first(letter) {
+            true => out.push_str(&name(word)),
+            false => out.push_str(word),
         }
-        rest = &rest[end..];
+        rest = after;
     }
     out
 }

@@ -83,9 +83,13 @@ pub(crate) struct Units {
 }
 
 impl Units {
-    /// Whether a call compiles such sources and no others.
+    /// Whether a call compiles such sources and no others; where functions are asked for, any.
     fn are_of(&self, line: &Line, cwd: &Path) -> bool {
-        !line.sources.is_empty() && line.sources.iter().all(|source| self.has(source, cwd))
+        let mut own = line.sources.iter().map(|source| self.has(source, cwd));
+        match self.functions.is_empty() {
+            true => !line.sources.is_empty() && own.all(|own| own),
+            false => own.any(|own| own),
+        }
     }
 
     fn has(&self, source: &str, cwd: &Path) -> bool {
@@ -221,14 +225,14 @@ fn run(name: &str) -> Result<i32, String> {
         &settings.link,
         &settings.remove,
     );
+    let as_library = |ran| call::as_library(ran, work, &settings.program_only);
     let in_part = units.filter(|units| !units.functions.is_empty());
+    let second = in_part.map(|units| as_library(units.rewritten(ran.clone())));
     let units = units.filter(|units| units.functions.is_empty());
-    let second = in_part.map(|units| units.rewritten(ran.clone()));
-    let ran = match units {
+    let ran = as_library(match units {
         Some(units) => units.rewritten(ran),
         None => ran,
-    };
-    let ran = call::as_library(ran, work, &settings.program_only);
+    });
     let other = units
         .filter(|_| !work.links && call.launcher.is_empty())
         .and_then(|units| units.programs.get(&call.tool));
@@ -252,22 +256,26 @@ fn run(name: &str) -> Result<i32, String> {
         .env(BENEATH, "1")
         .status()
         .map_err(|error| format!("{}: {error}", ran_by.display()))?;
-    if let (Some(units), Some(second), true) = (in_part, second, status.success() && !work.links) {
-        let first = Compilation::new(&call.program, &ran);
-        let other = units.programs.get(&call.tool).unwrap_or(&call.program);
-        if *other == call.program && second == ran {
-            return Err(
-                "the build gives this call none of its flags, so none can be changed".into(),
-            );
-        }
-        let objects = call::outputs(call.tool, &ran, &line);
-        mix(&first, &Compilation::new(other, &second), units, &objects)?;
-    }
-    let wall_ns = clock::now_ns() - start;
-    let mut outputs = match status.success() {
-        true => written(&cwd, &call::outputs(call.tool, &ran, &line)),
+    let files = match status.success() {
+        true => call::outputs(call.tool, &ran, &line),
         false => Vec::new(),
     };
+    if let (Some(units), Some(second), true) = (in_part, &second, status.success()) {
+        let program = &call.program;
+        let first = Compilation {
+            program,
+            arguments: &ran,
+        };
+        let program = units.programs.get(&call.tool).unwrap_or(program);
+        let second = Compilation {
+            program,
+            arguments: second,
+        };
+        let objects = if work.links { &[][..] } else { &files };
+        mix(first, second, units, objects)?;
+    }
+    let wall_ns = clock::now_ns() - start;
+    let mut outputs = written(&cwd, &files);
     if matches!(call.tool, Tool::Objcopy | Tool::Strip) {
         outputs.retain(|file| !inputs.iter().any(|each| each.is(&file.path, &file.sha256)));
     }
@@ -296,16 +304,13 @@ fn run(name: &str) -> Result<i32, String> {
 }
 
 /// A compiler and its arguments.
+#[derive(PartialEq)]
 struct Compilation<'a> {
     program: &'a Path,
     arguments: &'a [String],
 }
 
-impl<'a> Compilation<'a> {
-    fn new(program: &'a Path, arguments: &'a [String]) -> Self {
-        Compilation { program, arguments }
-    }
-
+impl Compilation<'_> {
     fn is_clang(&self) -> bool {
         let name = self.program.file_name().unwrap_or_default();
         name.to_string_lossy().contains("clang")
@@ -333,13 +338,18 @@ impl<'a> Compilation<'a> {
 
 /// Puts functions of the second compilation in the object of the first.
 fn mix(
-    first: &Compilation,
-    second: &Compilation,
+    first: Compilation,
+    second: Compilation,
     units: &Units,
     objects: &[String],
 ) -> Result<(), String> {
+    if first == second {
+        return Err("the build gives this call none of its flags, so none can be changed".into());
+    }
     let [object] = objects else {
-        return Err("functions are mixed of one source at a time".into());
+        return Err(
+            "functions are mixed only where a call compiles one source, and does not link".into(),
+        );
     };
     let own_callees = first.is_clang() || second.is_clang();
     let texts = (first.text(&[])?, second.text(&["-g0"])?);

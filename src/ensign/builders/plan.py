@@ -334,9 +334,10 @@ class _CompilerContext:
     def unit_inputs(self, changes: UnitChanges) -> Mapping[str, object]:
         """Parts of them that decide bytes, for a stage's key."""
         own = "" if self.units is None else self.units[0].identity
-        said = {name: value for name, value in asdict(changes).items() if name != "functions"}
-        more = {"functions": changes.functions} if changes.functions else {}
-        return {**said, **more, "toolchain": own}
+        said = asdict(changes)
+        if not changes.functions:  # keys of before there were any stay
+            del said["functions"]
+        return {**said, "toolchain": own}
 
     @property
     def by_project(self) -> bool:

@@ -55,8 +55,7 @@ def as_judged(tables: Sequence[Causes], result: Result) -> tuple[Causes, ...]:
 
     Its own rule decides that, which is stricter than a test of one cause where looks are many.
     """
-    rows = [(row.workload, row.comparison) for row in result.workloads]
-    judged = {(workload, row.variant): row for workload, row in rows}
+    judged = {(row.workload, row.comparison.variant): row.comparison for row in result.workloads}
     overall = {row.variant: row for row in result.comparisons}
     found = []
     for table in tables:
@@ -64,11 +63,10 @@ def as_judged(tables: Sequence[Causes], result: Result) -> tuple[Causes, ...]:
         if row is None or row.direction is not Direction.UNCLEAR:
             found.append(table)
             continue
-        total = table.total
+        total = replace(table.total, proven=False)
         if math.isfinite(row.high):
             total = replace(total, effect=row.ratio - 1, low=row.low - 1, high=row.high - 1)
         parts = tuple(replace(part, proven=False, depends=False) for part in table.parts)
-        total = replace(total, proven=False)
         found.append(replace(table, total=total, parts=parts, different=False))
     return tuple(found)
 
@@ -100,13 +98,10 @@ def _tables(
             continue
         start = cells.of(explain.start, rows) if explain.start else np.zeros_like(whole)
         ends = (np.zeros_like(whole) if start is None else start, whole)
+        from_one_end = start is None or explain.only_removed
         toggled = {
             cause.name: (
-                None
-                if start is None or explain.only_removed
-                else cells.of(cause.added, rows)
-                if cause.added
-                else whole,
+                None if from_one_end else cells.of(cause.added, rows) if cause.added else whole,
                 cells.of(cause.removed, rows) if cause.removed else ends[0],
             )
             for cause in explain.causes

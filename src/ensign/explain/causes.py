@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from ensign.model.traced_execution import is_loader
 from ensign.model.training_choice import TrainingChoice
 from ensign.model.unit_choices import OF_SOURCES, unit_choices
-from ensign.model.variants import AXES, OWN_COMPILER, Variant
+from ensign.model.variants import AXES, OWN_COMPILER, Variant, trained
 from ensign.toolchains.single_flags import SingleFlag
 
 # Words that are a pair with the next one.
@@ -157,9 +157,14 @@ def _mixed(base: Variant, other: Variant, globs: Sequence[str], *, inverted: boo
     """
     if any(getattr(base, axis) == "off" != getattr(other, axis) for axis in _TRAINED):
         base, other, inverted = other, base, not inverted
+    units = unit_choices(globs, _other_choices(base, other), inverted=inverted)
+    return replace(base, name="", units=units)
+
+
+def _other_choices(base: Variant, other: Variant) -> list[tuple[str, str]]:
+    """Axes of sources in which the other variant differs, and what it has there."""
     differ = [axis for axis in OF_SOURCES if getattr(base, axis) != getattr(other, axis)]
-    choices = [(axis, getattr(other, axis)) for axis in differ]
-    return replace(base, name="", units=unit_choices(globs, choices, inverted=inverted))
+    return [(axis, getattr(other, axis)) for axis in differ]
 
 
 def can_mix_functions(a: Variant, b: Variant) -> bool:
@@ -179,14 +184,18 @@ def function_causes(
     """Each function of a source, both by name, compiled as in the other variant."""
 
     def with_one(base: Variant, other: Variant, source: str, name: str) -> Variant:
-        differ = [axis for axis in OF_SOURCES if getattr(base, axis) != getattr(other, axis)]
-        choices = [(axis, getattr(other, axis)) for axis in differ]
-        return replace(base, name="", units=unit_choices([source], choices, functions=[name]))
+        units = unit_choices([source], _other_choices(base, other), functions=[name])
+        return replace(base, name="", units=units)
 
     return tuple(
         Cause(f"{name} [{source}]", with_one(a, b, source, name), with_one(b, a, source, name))
         for source, name in functions
     )
+
+
+def can_split_training(a: Variant, b: Variant) -> bool:
+    """True if the second variant alone is trained, on all of the training."""
+    return trained(b) and not trained(a) and not b.training
 
 
 def training_causes(

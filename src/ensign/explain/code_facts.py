@@ -67,8 +67,11 @@ class CodeDifference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Code:
+    """`hottest_loop` is the smallest short loop with half of the samples."""
+
     function: SampledFunction
     instructions: tuple[Instruction, ...]
+    hottest_loop: Loop | None
 
     @property
     def samples(self) -> Counter[int]:
@@ -91,11 +94,6 @@ class _Code:
             if is_wanted
         )
         return found / max(1, samples.total())
-
-    @property
-    def hottest_loop(self) -> Loop | None:
-        """The smallest short loop with half of the samples."""
-        return hottest_loop(loops_in(self.instructions), self.samples, _LARGEST_LOOP_BYTES)
 
     @property
     def wording(self) -> list[tuple[str, str]]:
@@ -132,7 +130,7 @@ def code_differences(
     codes = [_machine_code(each) for each in every]
     read = iter(disassembled(find_meter(), [code for code in codes if code is not None]))
     known = {
-        id(each): _Code(each, next(read))
+        id(each): _code(each, next(read))
         for each, code in zip(every, codes, strict=True)
         if code is not None
     }
@@ -143,17 +141,20 @@ def code_differences(
     )
 
 
+def _code(function: SampledFunction, instructions: tuple[Instruction, ...]) -> _Code:
+    loop = hottest_loop(loops_in(instructions), function.samples, _LARGEST_LOOP_BYTES)
+    return _Code(function, instructions, loop)
+
+
 def _difference(before: _Code | None, after: _Code | None, *, listed: bool) -> CodeDifference:
     code = (_listing(before), _listing(after)) if listed else ((), ())
     if before is None or after is None:
         return CodeDifference(code=code)
     same = before.wording == after.wording
-    loops = before.loop_wording, after.loop_wording
-    same_loop = loops[0] == loops[1] != []
     of_two = before.function.path != after.function.path
-    places = _loop_places(before, after) if same_loop else None
-    moved = None if places is None or places[0] == places[1] else places
-    facts = _facts(before, after, same=same)
+    places = _other_places(before, after)
+    moved = places if before.loop_wording == after.loop_wording else None
+    facts = _facts(before, after, places, same=same)
     return CodeDifference(facts, code, (same or moved is not None) and of_two, moved)
 
 
@@ -200,7 +201,9 @@ def _listing(code: _Code | None) -> tuple[CodeLine, ...]:
     )
 
 
-def _facts(before: _Code, after: _Code, *, same: bool) -> tuple[str, ...]:
+def _facts(
+    before: _Code, after: _Code, places: tuple[int, int] | None, *, same: bool
+) -> tuple[str, ...]:
     one, two = before.function, after.function
     found = []
     if same:
@@ -216,7 +219,7 @@ def _facts(before: _Code, after: _Code, *, same: bool) -> tuple[str, ...]:
         found += _changed(shares, f"in vectors of {width} bits")
     found += _changed((before.share_of(_LOCKED), after.share_of(_LOCKED)), "at locks")
     found += _changed((before.share_of(_DIVISION), after.share_of(_DIVISION)), "at divisions")
-    return (*found, *_loop_facts(before, after))
+    return (*found, *_loop_facts(before, after, places))
 
 
 def _changed(shares: tuple[float, float], what: str) -> Iterator[str]:
@@ -225,26 +228,28 @@ def _changed(shares: tuple[float, float], what: str) -> Iterator[str]:
         yield f"{100 * before:.0f} % of its time {what} before, {100 * after:.0f} % after"
 
 
-def _loop_facts(before: _Code, after: _Code) -> Iterator[str]:
+def _loop_facts(before: _Code, after: _Code, places: tuple[int, int] | None) -> Iterator[str]:
     one, two = before.hottest_loop, after.hottest_loop
     if one is None or two is None:
         return
     if one.size != two.size:
         yield f"its hottest loop has {one.size} bytes before, {two.size} after"
-    places = _loop_places(before, after)
-    if places is not None and places[0] != places[1]:
+    if places is not None:
         yield f"its hottest loop begins at {places[0]} modulo {_LINE} before, at {places[1]} after"
 
 
-def _loop_places(before: _Code, after: _Code) -> tuple[int, int] | None:
-    """Where the hottest loops begin, modulo 64; None where relinks have them at several places."""
+def _other_places(before: _Code, after: _Code) -> tuple[int, int] | None:
+    """Where the hottest loops begin, modulo 64, if that differs.
+
+    None where one has no such loop, or relinks have it at several places.
+    """
     found = []
     for code in (before, after):
         loop = code.hottest_loop
         if loop is None or len(code.function.starts) != 1:
             return None
         found.append((min(code.function.starts) + loop.start) % _LINE)
-    return found[0], found[1]
+    return None if found[0] == found[1] else (found[0], found[1])
 
 
 def _width(instruction: Instruction) -> str:

@@ -16,9 +16,7 @@ _ASSIGNED = "build_time_vars = "
 _COMPILED = ("PY_CFLAGS", "PY_CFLAGS_NODIST", "CFLAGS_NODIST")
 _LINKED = ("PY_LDFLAGS", "PY_LDFLAGS_NODIST", "LDFLAGS_NODIST")
 # What can change the code; not warnings, paths and the like.
-_OF_CODE = re.compile(
-    r"-(?:O|f(?!file-prefix-map|debug|macro-prefix)|m|D_FORTIFY|Wl,-B|flto|DNDEBUG)"
-)
+_OF_CODE = re.compile(r"-(?:O|f(?!file-prefix-map|debug|macro-prefix)|m|D_FORTIFY|Wl,-B|DNDEBUG)")
 _OPTION = re.compile(r"--(?:with|without|enable|disable)-[^/]+")
 
 

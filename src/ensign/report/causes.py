@@ -17,8 +17,8 @@ SHARE_INTERVAL = 3  # of the cells
 READ = (
     "Every cause is a build between both ends, raced beside them: what it adds is the mean of what "
     "it changes in the one end and what the other loses without it (of training workloads the "
-    "latter alone). Shares and the rest add up to "
-    "100 %. Proven: it differs from nothing, all causes being judged together."
+    "latter alone). Shares and the rest add up to 100 %. Proven: it differs from nothing, all "
+    "causes being judged together."
 )
 REST = "not explained by these"
 PROVEN, UNPROVEN, NOT_RACED, SAME = "proven", "unproven", "not raced", "identical"

@@ -404,8 +404,10 @@ def source_values(asked: Request) -> list[dict[str, str]]:
     if units is None or flags is None:
         return []
     who = f"{asked.variant.name} cannot be shipped"
-    if units.inverted or not all(map(can_be_named, units.globs)):
-        raise InputError(f"{who}: its 'units' must name sources by their paths, not by a pattern")
+    if units.inverted or units.functions or not all(map(can_be_named, units.globs)):
+        raise InputError(
+            f"{who}: its 'units' must name sources by their paths, not by a pattern or a function"
+        )
     if units.by_axis.keys() & {"compiler", "revision"}:
         raise InputError(f"{who}: sources of another compiler or revision need a change by hand")
     common, own = (without_evidence(each).compile for each in (asked.flags, flags))

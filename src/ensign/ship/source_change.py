@@ -66,26 +66,31 @@ def change(
     be created is there; InputError where all of them change nothing.
     """
     edited = dict(texts)
-    of_variant = values
     for index, edit in enumerate(edits):
-        text, values = edited.get(edit.file, ""), {**of_variant, "sources": ""}
-        if edit.each_source is not None:
-            lines = (filled(edit.each_source, {**values, **each}, "ship.edits") for each in sources)
-            values["sources"] = "".join(f"{line}\n" for line in lines)
+        text = edited.get(edit.file, "")
+        own = {**values, "sources": _lines_of(edit, values, sources)}
         if edit.create:
             if edit.file in edited:
                 raise EditError(f"the edit does not apply: there is a {edit.file} already", index)
-            text = _filled(edit.replace, values)
+            text = _filled(edit.replace, own)
         elif edit.file not in edited:
             missing = f"the edit does not apply: the source has no file '{edit.file}'"
             raise EditError(missing, index)
         elif edit.line is not None:
-            text = _line_replaced(edit, index, text, _filled(edit.replace, values))
+            text = _line_replaced(edit, index, text, _filled(edit.replace, own))
         else:
-            literal = {name: value.replace("\\", r"\\") for name, value in values.items()}
+            literal = {name: value.replace("\\", r"\\") for name, value in own.items()}
             text = _match_replaced(edit, index, text, _filled(edit.replace, literal))
         edited[edit.file] = text
     return changed_texts(texts, edited)
+
+
+def _lines_of(edit: Edit, values: Mapping[str, str], sources: Sequence[Mapping[str, str]]) -> str:
+    """A line for each of the sources, where the edit says how one is written."""
+    written = edit.each_source
+    if written is None:
+        return ""
+    return "".join(f"{filled(written, {**values, **each}, 'ship.edits')}\n" for each in sources)
 
 
 def changed_texts(texts: Mapping[str, str], edited: Mapping[str, str]) -> SourceChange:

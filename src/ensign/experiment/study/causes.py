@@ -17,6 +17,7 @@ from ensign.explain.causes import (
     OTHERS,
     Cause,
     can_mix_functions,
+    can_split_training,
     choice_causes,
     flag_causes,
     flag_start,
@@ -31,7 +32,7 @@ from ensign.model.study_axes import Axes, Choice
 from ensign.model.study_explain import By, Explain, ToggledCause
 from ensign.model.study_race import Race
 from ensign.model.unit_choices import can_be_named
-from ensign.model.variants import AXES, DEFAULTS, Variant, trained
+from ensign.model.variants import AXES, DEFAULTS, Variant
 from ensign.toolchains.single_flags import SingleFlag
 from ensign.variants.expand import expand, plain_name, same_choices
 
@@ -40,7 +41,7 @@ _MOST_SOURCES, _RELINKS = 3, 24
 _MOST = 0.5
 _MOST_TRAINED = 4
 _IN_C = re.compile(r"[A-Za-z_]\w*")
-_TRAINED = ("pgo", "bolt")
+_PROFILES = ("pgo", "bolt")
 _COARSE = ("compiler", "lto", "hardening", "units", "bolt")
 _LEAST_SHARE = 0.05  # of the difference, for a source to be tried by itself
 
@@ -280,11 +281,11 @@ def training_question(
     asked: Sequence[str],
     causes: Sequence[Causes],
 ) -> Question | None:
-    """What to ask next of the workloads that trained the second variant alone, a cause by that.
+    """What to ask next of the workloads that trained the second variant, where its profile matters.
 
     Together with the first ones: whether one more that does what is `asked` would help.
     """
-    if trained(a) or b.training or not _that_matter(a, b, _TRAINED, causes):
+    if not can_split_training(a, b) or not _that_matter(a, b, _PROFILES, causes):
         return None
     alone = len(training) == 1  # nothing would be left to train on
     found = _next_split([] if alone else training, causes, ("training groups", "training"))

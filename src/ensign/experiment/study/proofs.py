@@ -21,9 +21,9 @@ from ensign.experiment.study.causes import (
 )
 from ensign.experiment.study.prepare import single_flags_between, sources_of
 from ensign.experiment.study_file import StudyFile
-from ensign.explain.causes import can_mix_functions, can_mix_sources
+from ensign.explain.causes import can_mix_functions, can_mix_sources, can_split_training
 from ensign.model.results import Result
-from ensign.model.variants import Variant, trained
+from ensign.model.variants import Variant
 from ensign.toolchains.single_flags import SingleFlag
 
 
@@ -48,7 +48,8 @@ def proofs(
     time = _Time(proof_ns)
     lessons = _lessons(file, a, b)
     later = (min(1, rounds_of(left)) if named else rounds_of(left)) + rounds_of(flags)
-    later += rounds_of(lessons) + can_mix_functions(a, b)
+    mixes = int(can_mix_functions(a, b))
+    later += rounds_of(lessons) + mixes
     for number, question in enumerate(first):
         yield question, time.part(len(first) - number + later)
     told = len(results[-1].causes)
@@ -70,7 +71,6 @@ def proofs(
         return None if end is None else flag_question(a, end, flags, results[-1].causes)
 
     after = rounds_of(lessons) + rounds_of(flags)
-    mixes = int(can_mix_functions(a, b))
     yield from time.parts(of_sources, rounds_of(left), after=after + mixes)
     yield from time.parts(of_functions, mixes, after=after)
     yield from time.parts(of_training, rounds_of(lessons), after=rounds_of(flags))
@@ -101,7 +101,7 @@ class _Time:
 def _lessons(file: StudyFile, a: Variant, b: Variant) -> tuple[str, ...]:
     """Training workloads, where the second variant alone learns from them."""
     training = file.study.training
-    if training is None or trained(a) or not trained(b) or b.training:
+    if training is None or not can_split_training(a, b):
         return ()
     return tuple(workload.name for workload in training.workloads)
 
