@@ -148,6 +148,15 @@ def test_on_a_busy_machine_one_that_ends_at_its_time_is_known(
     assert bool(found) == ends
 
 
+@pytest.mark.parametrize(("last_ms", "ends"), [(450, True), (800, False)])
+def test_one_that_ends_while_it_stands_is_seen_late(last_ms: int, *, ends: bool) -> None:
+    # A run alone was robbed of its processor, so the CPU time says nothing.
+    pilot = alone(400, 120, idle=0.3)
+    pilot = replace(pilot, runs=(*pilot.runs, alone(403, 350, idle=0.3).runs[0]))
+    slices = [(0, 100), (last_ms - 200, last_ms - 100), (last_ms, last_ms + 2)]
+    assert bool(by_the_wall_clock({"1": pilot}, sliced(slices, 110))) is ends
+
+
 @pytest.mark.parametrize(("span_ms", "ends"), [(310, True), (600, False)])
 def test_less_cpu_time_alone_does_not_show_it(span_ms: int, *, ends: bool) -> None:
     """A processor that warmed up makes the same work cheaper, and it takes its turns for it."""

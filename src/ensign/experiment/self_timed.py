@@ -15,7 +15,7 @@ from ensign.experiment.pilots import CommandPilot
 from ensign.model.finding_kinds.race import CLOCK_UNKNOWN, SELF_TIMED, SELF_TIMED_COUNTED
 from ensign.model.findings import Finding
 from ensign.model.traced_execution import TracedExecution
-from ensign.model.trials import Mode, Trial, VariantTotals
+from ensign.model.trials import Mode, SliceRecord, Trial, VariantTotals
 
 # Of the least that any run alone used: two commands and the twin leave a third or so.
 _MARKEDLY_LESS = 0.7
@@ -193,7 +193,9 @@ def _same_span(pilot: CommandPilot, sliced: Trial, totals: VariantTotals, allowe
         return False
     span_ns = _span_ns(sliced, totals.variant)
     stood = totals.wall_ns < _MARKEDLY_LESS * span_ns
-    return stood and _is_that_alone(pilot, span_ns, allowed)
+    earliest_ns = _earliest_span_ns(sliced, totals.variant)
+    closest_ns = min(max(pilot.wall_ns, earliest_ns), span_ns)
+    return stood and _is_that_alone(pilot, closest_ns, allowed)
 
 
 def by_the_cpu_clock(
@@ -237,8 +239,25 @@ def _ended_meanwhile(pilot: CommandPilot, sliced: Trial, totals: VariantTotals) 
 
 
 def _span_ns(sliced: Trial, variant: str) -> int:
-    own = [each for each in sliced.slices if each.variant == variant and not each.filler]
-    return own[-1].start_ns + own[-1].wall_ns - own[0].start_ns if own else 0
+    return _from_start_to_end_ns(_own_slices(sliced, variant))
+
+
+def _earliest_span_ns(sliced: Trial, variant: str) -> int:
+    """Time from its start to the earliest end: where its last slice is next to nothing, it may
+    have been over since the slice before.
+    """
+    own = _own_slices(sliced, variant)
+    if len(own) > 1 and own[-1].wall_ns < _SAME_SPAN * own[-2].wall_ns:
+        own = own[:-1]
+    return _from_start_to_end_ns(own)
+
+
+def _from_start_to_end_ns(slices: Sequence[SliceRecord]) -> int:
+    return slices[-1].start_ns + slices[-1].wall_ns - slices[0].start_ns if slices else 0
+
+
+def _own_slices(sliced: Trial, variant: str) -> list[SliceRecord]:
+    return [each for each in sliced.slices if each.variant == variant and not each.filler]
 
 
 def asks_for_cpu_time(seen: TracedExecution) -> bool:
