@@ -92,7 +92,9 @@ def behavior_of(runs: Sequence[tuple[int, TaskActivity | None]]) -> Behavior:
 
 
 FEWEST_RUNS = 3
+_MOMENT_NS = 1_000_000_000
 _MOST_RUNS = 10
+_MOST_RUNS_AGAIN = 25
 # Runs of a few milliseconds are seen by few looks each.
 _LONG_ENOUGH_NS = 60_000_000
 
@@ -137,6 +139,15 @@ def choose(asked: Requested, does: Sequence[Behavior]) -> MetricAndMode:
         found.append(_cpu_by_request(waiting=waiting))
     mode = asked.mode or (Mode.ALTERNATING if by_turns else Mode.INTERLEAVED)
     return MetricAndMode(metric, mode, parallel, tuple(found))
+
+
+def runs_to_look_at_again(wall_ns: int, before: int) -> int:
+    """Number of runs after a race that are held against it, where there were so many `before` it.
+
+    On a machine shared with others a run may use several times its CPU time, and so may those that
+    follow within a moment.
+    """
+    return max(min(before, FEWEST_RUNS), min(_MOST_RUNS_AGAIN, -(-_MOMENT_NS // max(wall_ns, 1))))
 
 
 def runs_to_look_at(wall_ns: int, took_ns: int, allowed_ns: float) -> int:

@@ -243,8 +243,9 @@ def _span_ns(sliced: Trial, variant: str) -> int:
 
 
 def _earliest_span_ns(sliced: Trial, variant: str) -> int:
-    """Time from its start to the earliest end: where its last slice is next to nothing, it may
-    have been over since the slice before.
+    """Time from its start to its earliest end.
+
+    Where its last slice is next to nothing, that is the end of the slice before.
     """
     own = _own_slices(sliced, variant)
     if len(own) > 1 and own[-1].wall_ns < _SAME_SPAN * own[-2].wall_ns:

@@ -32,7 +32,7 @@ from ensign.experiment.compare.variants import (
     with_deadline,
 )
 from ensign.experiment.machine import CpuPlan
-from ensign.experiment.metric_and_mode import FEWEST_RUNS, runs_to_look_at
+from ensign.experiment.metric_and_mode import FEWEST_RUNS, runs_to_look_at, runs_to_look_at_again
 from ensign.experiment.pilots import (
     CommandPilot,
     PilotRun,
@@ -214,7 +214,7 @@ class Piloting:
             return before
 
     def _alone_again(self, command: CommandVariant, before: CommandPilot) -> CommandPilot:
-        count = min(len(before.runs), FEWEST_RUNS)
+        count = runs_to_look_at_again(before.wall_ns, len(before.runs))
         runs = (self._run_alone(command, digest=False)[0] for _ in range(count))
         return replace(before, runs=tuple(runs))
 

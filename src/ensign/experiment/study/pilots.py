@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from ensign.experiment.loop import trial_seed
 from ensign.experiment.machine import CpuPlan
 from ensign.experiment.metric_and_mode import (
-    FEWEST_RUNS,
     MetricAndMode,
     Requested,
     behavior_findings,
     choose,
     runs_to_look_at,
+    runs_to_look_at_again,
 )
 from ensign.experiment.pilots import CommandPilot, run_of_totals
 from ensign.experiment.self_timed import (
@@ -448,7 +448,7 @@ def alone_again(
     before: CommandPilot,
 ) -> CommandPilot:
     """Some executions alone as those `before`; those, where these fail."""
-    runs = min(len(before.runs), FEWEST_RUNS)
+    runs = runs_to_look_at_again(before.wall_ns, len(before.runs))
     again = looked_at(meter, study, variants, workload, requests, runs=runs)
     return again or before
 
