@@ -6,9 +6,9 @@ BIN := $(VENV)/bin
 STUDY ?= studies/redis/quick.toml
 export CARGO_NET_RETRY ?= 5
 
-# Files of tests, seven at a time: many tests race for a fixed time or wait, and no test depends on who else is busy.
+# Files of tests, five at a time: many tests race for a fixed time or wait, and no test depends on who else is busy.
 # In their order: those of many small tests come last, so that no long file is left over at the end.
-WORKERS ?= 7
+WORKERS ?= 5
 PYTEST ?=
 
 .PHONY: study test quick test-circumstances setup lock packages test-packages lint size unit meter-test fuzz faults kills lowest coverage wheel wheel-aarch64 schema reference bench docs clean

@@ -131,13 +131,13 @@ fn number(record: &Value, key: &str) -> u64 {
 fn a_busy_server_is_found_in_its_code() {
     for freezer in freezers() {
         let place = Place::new();
-        let variants = [server("a", gets(6000)), server("b", gets(6000))];
+        let variants = [server("a", gets(30000)), server("b", gets(30000))];
         let more = json!({"variants": variants, "slice_ns": 2_000_000, "mode": "driven",
                           "code_samples": true});
         let records = run("race", &place.request(freezer, more));
         records.assert_complete();
         for total in records.of("variant") {
-            assert_eq!(number(total, "operations"), 6000);
+            assert_eq!(number(total, "operations"), 30000);
             let files = total["code_samples"]["files"].as_array().unwrap();
             let python = |file: &&Value| file["path"].as_str().unwrap().contains("python");
             assert!(files.iter().any(|file| python(&file)), "{total}");
