@@ -7,6 +7,7 @@ from ensign.model.quoting import distinct_short
 
 TUNED = "env GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL ./prog --input data/large"
 LONG = "data/a-long-name-of-a-folder/and-of-a-file.json"
+OLD, NEW = (f"roots/{each}/lib/ld.so --library-path roots/{each}/lib" for each in ("old", "new"))
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,11 @@ LONG = "data/a-long-name-of-a-folder/and-of-a-file.json"
         (
             (f"tool --level=2 --threads=1 {LONG}", f"tool --level=3 --threads=4 {LONG}"),
             ("--level=2 --threads…", "--level=3 --threads…"),
+        ),
+        ((f"{OLD} ./prog 1", f"{NEW} ./prog 2"), ("old 1", "new 2")),
+        (
+            ("./program-a a/x 10 100", "./program-b a/y 20 200"),
+            ("program-a x 10 100", "program-b y 20 200"),
         ),
         (("python3 -c 'print(1)' 'x", "python3 -c 'print(2)' 'x"), ("'print(1)'", "'print(2)'")),
         ((f"./prog {LONG}", f"./prog  {LONG}"), ("./prog data/a-long-…", "./prog  data/a-long…")),

@@ -62,12 +62,31 @@ def _words(command: str) -> list[str]:
 def _by_what_differs(texts: Sequence[str]) -> tuple[str, ...]:
     own = _own_words([_words(text) for text in texts])
     if len({*map(len, own)}) == 1:
-        places = [_refined(words) for words in zip(*own, strict=True)]
+        places = _without_repeats([*zip(*own, strict=True)])
         return tuple(" ".join(filter(None, parts)) for parts in zip(*places, strict=True))
     named = [" ".join(map(_assigned, _without_env(words))) for words in own]
     keys = {_key(words[0]) for words in map(_without_env, own) if words}
     nothing = f"no {keys.pop()}" if len(keys) == 1 else "none"
     return tuple(each or nothing for each in named)
+
+
+def _without_repeats(places: Sequence[Words]) -> list[Words]:
+    """The part of each that differs, but for paths that tell it again: a loader's libraries."""
+    kept: list[Words] = []
+    told: list[Words] = []
+    for words in places:
+        parts = _refined(words)
+        if all("/" in word for word in words):
+            if any(_tells_again(parts, others) for others in told):
+                continue
+            if len({*parts}) == len(parts):
+                told.append(parts)
+        kept.append(parts)
+    return kept
+
+
+def _tells_again(parts: Words, others: Words) -> bool:
+    return all(other and other in part for part, other in zip(parts, others, strict=True))
 
 
 def _own_words(commands: Sequence[Words]) -> list[list[str]]:
