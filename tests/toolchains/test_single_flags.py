@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ensign.toolchains.single_flags import SingleFlag, single_flags
+from ensign.toolchains.single_flags import SingleFlag, single_flags, single_flags_of_clang
 
 BEFORE = """\
 The following options control optimizations:
@@ -63,3 +63,17 @@ def test_what_needs_a_profile_is_taken_from_nothing_without_one() -> None:
 def test_what_says_nothing_has_no_flags() -> None:
     assert single_flags("", AFTER) == single_flags(BEFORE, "") == ()
     assert single_flags(BEFORE, BEFORE) == ()
+
+
+def test_levels_of_clang_differ_in_few_flags() -> None:
+    assert single_flags_of_clang("-O2", "-O3") == (
+        SingleFlag("-mllvm -inline-threshold=250", "-mllvm -inline-threshold=225"),
+        SingleFlag(
+            "-mllvm -unroll-threshold-default=300", "-mllvm -unroll-threshold-aggressive=150"
+        ),
+    )
+    assert single_flags_of_clang("-O2", "-O1") == (
+        SingleFlag("-fno-vectorize", "-fvectorize"),
+        SingleFlag("-fno-slp-vectorize", "-fslp-vectorize"),
+    )
+    assert single_flags_of_clang("-O2", "-O2") == single_flags_of_clang("-Os", "-O2") == ()

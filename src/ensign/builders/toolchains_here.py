@@ -23,7 +23,7 @@ from ensign.model.study_environment import environment_of
 from ensign.model.variants import Variant, of_units, trained
 from ensign.toolchains.find import Toolchain, ToolchainFinder
 from ensign.toolchains.places import RootPlace
-from ensign.toolchains.single_flags import SingleFlag, single_flags
+from ensign.toolchains.single_flags import SingleFlag, single_flags, single_flags_of_clang
 from ensign.toolchains.spelling import refusal
 from ensign.toolchains.table import Family
 
@@ -58,7 +58,10 @@ def find_toolchains(
 
 
 def flags_between(request: BuildRequest, ports: BuildPorts) -> tuple[SingleFlag, ...]:
-    """Single flags in which the first two variants differ, if one GCC compiles them; else none."""
+    """Single flags in which the first two variants differ, if one compiler of C compiles them.
+
+    None of Clang with LTO, which inlines and unrolls again when it links.
+    """
     one, two = request.variants[:2]
     if one.compiler != two.compiler:
         return ()
@@ -66,6 +69,9 @@ def flags_between(request: BuildRequest, ports: BuildPorts) -> tuple[SingleFlag,
     toolchain = find_toolchains(request, ports, environments)[one.compiler]
     if toolchain.problem:
         return ()
+    if toolchain.kind.family is Family.CLANG:
+        linked = not one.lto == two.lto == "off"
+        return () if linked else single_flags_of_clang(one.optimization, two.optimization)
     with _finders(request, ports, environments) as finder_of:
         finder = finder_of(toolchain.environment)
         before, after = (finder.settings(toolchain, _asked(toolchain, v)) for v in (one, two))

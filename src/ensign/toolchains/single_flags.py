@@ -1,4 +1,4 @@
-"""Single flags behind a level, a target or a mode, by what GCC says of all its flags. Pure."""
+"""Single flags behind levels and targets: GCC says its own, of Clang there is a table. Pure."""
 
 from __future__ import annotations
 
@@ -13,6 +13,23 @@ _CHOICE_ITSELF = "-march"
 # Without a profile they mean nothing, so they cannot be given to the end that has none.
 _NO_PROFILE = {"-fno-branch-probabilities", "-fno-vpt", "-fno-profile-reorder-functions"}
 _NEGATED = ("-fno-", "-mno-")
+# By setting and level: the option that sets it at that level, and its value there (LLVM's
+# InlineCost.h and LoopUnrollPass.cpp, `shouldEnableVectorizerAtOLevel` of Clang's driver).
+_INLINE, _UNROLL = "-mllvm -inline-threshold=", "-mllvm -unroll-threshold-"
+_OF_CLANG: tuple[dict[str, tuple[str, str]], ...] = (
+    {"-O2": (_INLINE, "225"), "-O3": (_INLINE, "250")},
+    {
+        "-O1": (f"{_UNROLL}default=", "150"),
+        "-O2": (f"{_UNROLL}default=", "150"),
+        "-O3": (f"{_UNROLL}aggressive=", "300"),
+    },
+    {"-O1": ("-f", "no-vectorize"), "-O2": ("-f", "vectorize"), "-O3": ("-f", "vectorize")},
+    {
+        "-O1": ("-f", "no-slp-vectorize"),
+        "-O2": ("-f", "slp-vectorize"),
+        "-O3": ("-f", "slp-vectorize"),
+    },
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +47,15 @@ def single_flags(before: str, after: str) -> tuple[SingleFlag, ...]:
         SingleFlag(word, one[name])
         for name, word in two.items()
         if word != one.get(name, word) and word not in _NO_PROFILE
+    )
+
+
+def single_flags_of_clang(before: str, after: str) -> tuple[SingleFlag, ...]:
+    """Flags in which two of its levels differ; what else they differ in obeys no flag."""
+    known = [by_level for by_level in _OF_CLANG if before in by_level and after in by_level]
+    pairs = [(by_level[before], by_level[after]) for by_level in known]
+    return tuple(
+        SingleFlag(one + new, other + old) for (one, old), (other, new) in pairs if old != new
     )
 
 

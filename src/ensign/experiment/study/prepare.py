@@ -186,7 +186,7 @@ def open_cache(ports: Ports) -> Iterator[Cache]:
 def single_flags_between(
     file: StudyFile, a: Variant, b: Variant, ports: Ports
 ) -> tuple[SingleFlag, ...]:
-    """Flags in which the compiler sets two variants apart; none of Clang, or of two compilers."""
+    """Flags in which the compiler sets two variants apart; none of two compilers."""
     request = BuildRequest(file.study, file.path, (a, b), a.name)
     with open_cache(ports) as cache:
         return flags_between(request, build_ports(file, cache, ports))
