@@ -149,6 +149,11 @@ def rustup_home(path: str) -> str:
     return ""
 
 
+def _upward(path: Path) -> Iterator[str]:
+    """The path, and each folder in which it lies, the innermost first."""
+    return map(str, (path, *path.parents))
+
+
 def _listening() -> Iterator[Path]:
     """Sockets that are files, of this network; what the kernel cannot say is passed over."""
     try:
@@ -243,12 +248,10 @@ class _Showing:
 
     def visible_links(self) -> Iterator[Link]:
         """Links at places that are empty but for what is shown; elsewhere they are there."""
+        places = {*self.hidden, *self.scratch, *self.binds}
         for link in self.links.values():
             folder = Path(link.place).parent
-            places = {*self.hidden, *self.scratch, *self.binds}
-            over = max(
-                (place for place in places if folder.is_relative_to(place)), key=len, default=""
-            )
+            over = next((each for each in _upward(folder) if each in places), "")
             in_root = folder == _ROOT
             if link.place not in places and (in_root or (over and over not in self.binds)):
                 yield link
@@ -285,7 +288,7 @@ class _Showing:
         return self.user is None or self.user.may(path.stat(), bits)
 
     def _is_private(self, real: Path) -> bool:
-        if any(real.is_relative_to(each) for each in (*self.hidden, *self.scratch)):
+        if any(each in self.hidden or each in self.scratch for each in _upward(real)):
             return True
         return not all(self._may(above, 1) for above in real.parents)
 

@@ -171,7 +171,7 @@ def _is_of_root(place: str, view: View) -> bool:
 def _way_to(place: str, made: list[str], empty: Collection[str], view: View) -> Iterable[str]:
     """Folders that anybody may enter, down to a place in an empty one."""
     over = _covering(place, made)
-    of_root = _covering(place, [*view.entries]) is None and view.root != "/"
+    of_root = _covering(place, view.entries) is None and view.root != "/"
     if over is None and (of_root or place.startswith(f"{INSIDE}/")):
         over = "/"
     elif over is None or over not in empty:
@@ -192,7 +192,7 @@ def _is_shown(bind: Bind, view: View, made: list[str]) -> bool:
     over = _covering(bind.target, made)
     if over is None:
         here = bind.source == bind.target and view.root == "/"
-        return here and _covering(bind.target, [*view.entries]) is not None
+        return here and _covering(bind.target, view.entries) is not None
     above = next((each for each in view.binds if each.target == over), None)
     if above is None or above.writable:
         return False
@@ -221,7 +221,7 @@ def _depth(place: str) -> tuple[int, str]:
     return len(PurePosixPath(place).parts), place
 
 
-def _covering(place: str, made: list[str]) -> str | None:
+def _covering(place: str, made: Collection[str]) -> str | None:
     """The deepest of these places in which it lies."""
     path = PurePosixPath(place)
-    return max((each for each in made if path.is_relative_to(each)), key=_depth, default=None)
+    return next((str(each) for each in (path, *path.parents) if str(each) in made), None)
