@@ -108,7 +108,7 @@ class BoundedElf(ELFFile):
         super().__init__(cast("BinaryIO", self.bounded))
 
     def get_section(self, n: int, type: Any = None) -> Any:  # noqa: A002  # as pyelftools has it
-        """Made once; else whoever asks for one by its name makes all hash tables anew."""
+        """Made once, whoever asks for one by its name."""
         if ("section", n) not in self._made:
             self._made["section", n] = super().get_section(n)
         return self._made["section", n] if type is None else super().get_section(n, type)
@@ -118,6 +118,12 @@ class BoundedElf(ELFFile):
         if ("segment", n) not in self._made:
             self._made["segment", n] = super().get_segment(n)
         return self._made["segment", n]
+
+    def _make_elf_hash_section(self, section_header: Any, name: str) -> Any:
+        """Unread: nobody asks for hash tables, and pyelftools reads them number by number."""
+        return Section(section_header, name, self)
+
+    _make_gnu_hash_section = _make_elf_hash_section
 
     @property
     def is_wide(self) -> bool:
