@@ -16,7 +16,6 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from compilers import hash_once
 from hanging import RunningTests
 from processors import stand_in
 
@@ -49,11 +48,10 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in list(os.environ):
         if name in _FOREIGN or name.startswith(_FOREIGN_PREFIXES):
             del os.environ[name]
-    patch = pytest.MonkeyPatch()
-    config.add_cleanup(patch.undo)
-    hash_once(patch)
     if processor := os.environ.get("TEST_PROCESSOR"):
+        patch = pytest.MonkeyPatch()
         stand_in(processor, patch)
+        config.add_cleanup(patch.undo)
     # Suites that run at the same time do not wait for each other's races.
     lock = Path(tempfile.mkdtemp(prefix="ensign-test-")) / "race.lock"
     os.environ["ENSIGN_RACE_LOCK"] = str(lock)

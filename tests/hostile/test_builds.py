@@ -18,9 +18,10 @@ import pytest
 from end_to_end.conftest import Done, Ensign, ensign, wait_for
 from ensign.host.confinement_probe import probe_confinement
 from ensign.meter.client import find_meter
+from found_compilers import compilers_found_once, found_compilers
 from real_processes import PlainProcesses
 
-__all__ = ["ensign"]  # a fixture
+__all__ = ["compilers_found_once", "ensign", "found_compilers"]  # fixtures
 
 CONFINED = probe_confinement(PlainProcesses(), dict(os.environ), find_meter()).works
 confined = pytest.mark.skipif(not CONFINED, reason="needs bubblewrap")

@@ -70,8 +70,9 @@ def flags_between(request: BuildRequest, ports: BuildPorts) -> tuple[SingleFlag,
     if toolchain.problem:
         return ()
     if toolchain.kind.family is Family.CLANG:
-        linked = not one.lto == two.lto == "off"
-        return () if linked else single_flags_of_clang(one.optimization, two.optimization)
+        if {one.lto, two.lto} != {"off"}:
+            return ()
+        return single_flags_of_clang(one.optimization, two.optimization)
     with _finders(request, ports, environments) as finder_of:
         finder = finder_of(toolchain.environment)
         before, after = (finder.settings(toolchain, _asked(toolchain, v)) for v in (one, two))

@@ -15,7 +15,7 @@ from ensign.experiment.pilots import CommandPilot
 from ensign.model.finding_kinds.race import CLOCK_UNKNOWN, SELF_TIMED, SELF_TIMED_COUNTED
 from ensign.model.findings import Finding
 from ensign.model.traced_execution import TracedExecution
-from ensign.model.trials import Mode, SliceRecord, Trial, VariantTotals
+from ensign.model.trials import Mode, Trial, VariantTotals
 
 # Of the least that any run alone used: two commands and the twin leave a third or so.
 _MARKEDLY_LESS = 0.7
@@ -191,9 +191,8 @@ def _same_span(pilot: CommandPilot, sliced: Trial, totals: VariantTotals, allowe
     """
     if pilot.behavior.waits or len(pilot.runs) == 1:
         return False
-    span_ns = _span_ns(sliced, totals.variant)
+    earliest_ns, span_ns = _spans_ns(sliced, totals.variant)
     stood = totals.wall_ns < _MARKEDLY_LESS * span_ns
-    earliest_ns = _earliest_span_ns(sliced, totals.variant)
     closest_ns = min(max(pilot.wall_ns, earliest_ns), span_ns)
     return stood and _is_that_alone(pilot, closest_ns, allowed)
 
@@ -239,26 +238,20 @@ def _ended_meanwhile(pilot: CommandPilot, sliced: Trial, totals: VariantTotals) 
 
 
 def _span_ns(sliced: Trial, variant: str) -> int:
-    return _from_start_to_end_ns(_own_slices(sliced, variant))
+    return _spans_ns(sliced, variant)[1]
 
 
-def _earliest_span_ns(sliced: Trial, variant: str) -> int:
-    """Time from its start to its earliest end.
+def _spans_ns(sliced: Trial, variant: str) -> tuple[int, int]:
+    """Time from its start to its earliest end, and to its latest; 0 where it had no slice.
 
-    Where its last slice is next to nothing, that is the end of the slice before.
+    Where its last slice is next to nothing, it may have ended with the slice before.
     """
-    own = _own_slices(sliced, variant)
-    if len(own) > 1 and own[-1].wall_ns < _SAME_SPAN * own[-2].wall_ns:
-        own = own[:-1]
-    return _from_start_to_end_ns(own)
-
-
-def _from_start_to_end_ns(slices: Sequence[SliceRecord]) -> int:
-    return slices[-1].start_ns + slices[-1].wall_ns - slices[0].start_ns if slices else 0
-
-
-def _own_slices(sliced: Trial, variant: str) -> list[SliceRecord]:
-    return [each for each in sliced.slices if each.variant == variant and not each.filler]
+    own = [each for each in sliced.slices if each.variant == variant and not each.filler]
+    if not own:
+        return 0, 0
+    ends_ns = [each.start_ns + each.wall_ns - own[0].start_ns for each in own[-2:]]
+    brief = own[-1].wall_ns < _SAME_SPAN * own[-2:][0].wall_ns
+    return ends_ns[0] if brief else ends_ns[-1], ends_ns[-1]
 
 
 def asks_for_cpu_time(seen: TracedExecution) -> bool:

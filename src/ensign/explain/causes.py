@@ -281,11 +281,12 @@ class _Piece:
 
 def same_form(a: str, b: str) -> tuple[str, str]:
     """Both commands by way of `env` where one is: starting that costs time of its own."""
-    started = [text.split(maxsplit=1)[:1] == ["env"] for text in (a, b)]
-    if not any(started):
-        return a, b
-    one, two = (t if by else f"env {t}" for t, by in zip((a, b), started, strict=True))
-    return one, two
+    one, two = _by_way_of_env(a), _by_way_of_env(b)
+    return (one, two) if a == one or b == two else (a, b)
+
+
+def _by_way_of_env(text: str) -> str:
+    return text if text.split(maxsplit=1)[:1] == ["env"] else f"env {text}"
 
 
 def same_program(a: str, b: str) -> bool:
@@ -307,7 +308,7 @@ def with_libraries(a: str, b: str, mapped: tuple[Iterable[str], Iterable[str]]) 
     """
     files = [{_stem(path): path for path in own if ".so" in _file_name(path)} for own in mapped]
     shared = sorted(files[0].keys() & files[1].keys())
-    started = [text if text.split(maxsplit=1)[:1] == ["env"] else f"env {text}" for text in (a, b)]
+    started = [_by_way_of_env(text) for text in (a, b)]
     differ = (name for own in files for name in own)
     unable = any(map(_OF_LOADER.match, differ)) or _PRELOAD in a + b
     if not shared or unable or not all(map(_by_env, started)):

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ensign.host.confinement import INSIDE, Bind, Link, View
+from ensign.host.confinement import INSIDE, Bind, Link, View, covering
 from ensign.host.files import is_file, is_folder
 from ensign.host.foreign_files import UnprivilegedUser
 from ensign.host.root_directory import inner_root, lies_in, root_view
@@ -149,11 +149,6 @@ def rustup_home(path: str) -> str:
     return ""
 
 
-def _upward(path: Path) -> Iterator[str]:
-    """The path, and each folder in which it lies, the innermost first."""
-    return map(str, (path, *path.parents))
-
-
 def _listening() -> Iterator[Path]:
     """Sockets that are files, of this network; what the kernel cannot say is passed over."""
     try:
@@ -251,7 +246,7 @@ class _Showing:
         places = {*self.hidden, *self.scratch, *self.binds}
         for link in self.links.values():
             folder = Path(link.place).parent
-            over = next((each for each in _upward(folder) if each in places), "")
+            over = covering(str(folder), places)
             in_root = folder == _ROOT
             if link.place not in places and (in_root or (over and over not in self.binds)):
                 yield link
@@ -288,7 +283,7 @@ class _Showing:
         return self.user is None or self.user.may(path.stat(), bits)
 
     def _is_private(self, real: Path) -> bool:
-        if any(each in self.hidden or each in self.scratch for each in _upward(real)):
+        if covering(str(real), self.hidden | self.scratch) is not None:
             return True
         return not all(self._may(above, 1) for above in real.parents)
 

@@ -113,7 +113,7 @@ def _mounts(view: View) -> Iterable[str]:
             yield from _bind(bind, view, made)
         elif _is_of_root(place, view):
             yield from ("--dir", place)
-        elif _covering(place, made) not in empty or place in view.scratch:
+        elif covering(place, made) not in empty or place in view.scratch:
             size = str(view.scratch_bytes)
             yield from ("--perms", empty[place], "--size", size, "--tmpfs", place)
         else:
@@ -159,7 +159,7 @@ def _way_within(root: InnerRoot, target: str, made: list[str]) -> Iterable[str]:
     """Folders that anybody may enter, but for those of binds, which are there."""
     for folder in reversed(PurePosixPath(target).parents):
         here = str(folder)
-        if here not in ("/", *root.scratch) and _covering(here, made) is None:
+        if here not in ("/", *root.scratch) and covering(here, made) is None:
             yield from ("--dir", f"{root.place}{here}")
 
 
@@ -170,8 +170,8 @@ def _is_of_root(place: str, view: View) -> bool:
 
 def _way_to(place: str, made: list[str], empty: Collection[str], view: View) -> Iterable[str]:
     """Folders that anybody may enter, down to a place in an empty one."""
-    over = _covering(place, made)
-    of_root = _covering(place, view.entries) is None and view.root != "/"
+    over = covering(place, made)
+    of_root = covering(place, view.entries) is None and view.root != "/"
     if over is None and (of_root or place.startswith(f"{INSIDE}/")):
         over = "/"
     elif over is None or over not in empty:
@@ -189,10 +189,10 @@ def _bind(bind: Bind, view: View, made: list[str]) -> Iterable[str]:
 
 def _is_shown(bind: Bind, view: View, made: list[str]) -> bool:
     """True if it is at its place already, and read-only."""
-    over = _covering(bind.target, made)
+    over = covering(bind.target, made)
     if over is None:
         here = bind.source == bind.target and view.root == "/"
-        return here and _covering(bind.target, view.entries) is not None
+        return here and covering(bind.target, view.entries) is not None
     above = next((each for each in view.binds if each.target == over), None)
     if above is None or above.writable:
         return False
@@ -221,7 +221,7 @@ def _depth(place: str) -> tuple[int, str]:
     return len(PurePosixPath(place).parts), place
 
 
-def _covering(place: str, made: Collection[str]) -> str | None:
-    """The deepest of these places in which it lies."""
+def covering(place: str, made: Collection[str]) -> str | None:
+    """The deepest of these places in which it lies, or which it is."""
     path = PurePosixPath(place)
     return next((str(each) for each in (path, *path.parents) if str(each) in made), None)
