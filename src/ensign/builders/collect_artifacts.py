@@ -55,7 +55,7 @@ def take(stage: Stage, place: TreePlace, files: Path) -> Taken:
             continue
         matches = sorted(str(path.relative_to(place.tree)) for path in place.tree.glob(pattern))
         if not matches:
-            raise TakingError(f"'{pattern}' of build.runtime_files matches nothing after the build")
+            raise TakingError(f"'{pattern}' of 'runtime_files' matches nothing after the build")
         for name in matches:
             taker.bring(name)
     if stage.finds_libraries:

@@ -457,6 +457,9 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
     keeps_tree = check is not None and check.in_build_tree and not use.counts
     later = {name: f"{{{name}}}" for name in (*PROGRAM, "tmp", "files", *build.tools)}
     checking = check.commands if check is not None and keeps_tree else ()
+    training = context.study.training
+    only_training = training.runtime_files if training is not None and use.counts else []
+    runtime_files = [*build.runtime_files, *only_training]
     taken: dict[str, object] = {
         "clean": clean,
         "strip": variant.strip,
@@ -468,7 +471,7 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
         "tool_commands": tool_commands,
         "artifact": build.artifact,
         "tools": tools,
-        "runtime_files": build.runtime_files,
+        "runtime_files": runtime_files,
         # Their relinks are part of it, too.
         **({"finds_libraries": "relinked"} if context.study.finds_libraries else {}),
         **({} if relinks is None else {"relinks": as_inputs(relinks)}),
@@ -488,7 +491,7 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
         tool_commands=tool_commands,
         artifact=build.artifact,
         tools=tools,
-        runtime_files=tuple(build.runtime_files),
+        runtime_files=tuple(runtime_files),
         finds_libraries=context.study.finds_libraries,
         strip=kind == "program" and variant.bolt == "off" and variant.strip == "yes",
         recorded=context.recorded(),

@@ -16,7 +16,7 @@ from ensign.model.study_explain import Explain
 from ensign.model.study_race import Cpus, Race
 from ensign.model.study_source import InputFile, Source
 from ensign.model.study_suite import Suite, Tests
-from ensign.model.study_values import Duration, InputPath, Name
+from ensign.model.study_values import Duration, InputPath, Inside, Name
 from ensign.model.study_workload import Server, Workload
 from ensign.model.training_choice import read_training_choice
 from ensign.model.units import parse_duration_ns
@@ -39,6 +39,10 @@ class Training(Section):
         default=None, description="tests of the suite to train on, names or glob patterns"
     )
     requests: int = Field(default=100_000, gt=0, description="sent for each of these tests")
+    runtime_files: list[Inside] = Field(
+        default_factory=list,
+        description="files that only training needs, besides build.runtime_files (globs)",
+    )
     profiles: int = Field(
         default=1, ge=1, le=20, description="profiles collected independently, one build for each"
     )
