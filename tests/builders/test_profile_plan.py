@@ -59,6 +59,13 @@ def test_instrumented_training_and_rebuilding_are_stages() -> None:
     assert planned.stage(program.parent).kind == "dependencies"
 
 
+def test_files_for_training_are_kept_of_the_instrumented_build_alone() -> None:
+    planned = plan(GCC_O2, _PGO, training={"workloads": [_LEARN], "runtime_files": ["lib/*"]})
+    stages = planned.chain(planned.stage_of["clang-pgo"])
+    kept = {stage.kind: stage.runtime_files for stage in stages}
+    assert kept == {"instrumented": ("lib/*",), "profile": ("lib/*",), "program": ()}
+
+
 def test_bolt_comes_after_the_link_and_shares_the_compilers_profile() -> None:
     planned = plan(GCC_O2, _PGO, _BOTH)
     kinds = [stage.kind for stage in planned.stages]

@@ -154,6 +154,13 @@ def test_the_demo_is_right() -> None:
             "s.toml:15: 'bolt' needs a profile: add [[training.workloads]] to train it on",
         ),
         (
+            "[[workloads]]",
+            '[training]\nruntime_files = ["lib"]\n'
+            '[[training.workloads]]\nname = "t"\ncommand = ["{artifact}"]\n'
+            '[[include]]\noptimization = "-O1"\nbolt = "on"\n[[workloads]]',
+            "s.toml:24: with BOLT, files for training must be in 'build.runtime_files'",
+        ),
+        (
             "[server]",
             '[[include]]\noptimization = "-O1"\npgo = "on"\n[server]',
             "s.toml:22: 'pgo' needs a profile: add [[training.workloads]] to train it on",

@@ -10,7 +10,7 @@ import os.path
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, takewhile
+from itertools import dropwhile, pairwise, takewhile
 from pathlib import PurePosixPath
 
 from ensign.host.processes import without_colors
@@ -86,6 +86,7 @@ _FORMS = (
     _form(PLAIN, r"^error(?:\[E\d+\])?: (?P<text>.+)", after=rf"^\s*--> {_PLACE}:\d+$"),
     _form(PANIC, rf"^thread '.*' (?:\(\d+\) )?panicked at {_PLACE}:\d+:(?P<text>)$"),
     _form("tool", r"^(?!make|gmake)[^\s:]+: (?:fatal )?[Ee]rror: (?P<text>.+)"),
+    _form("tool", r"^configure: error:(?P<text>)$"),
     _form("cmake", rf"^CMake Error at {_PLACE} \(.*\):(?P<text>)$"),
     _form("cmake", r"^CMake Error: (?P<text>.+)"),
     _form("make", rf"^{_PLACE}: \*\*\* (?P<text>.+?)\.?(?:  Stop\.)?$"),
@@ -202,7 +203,8 @@ def _near(lines: Sequence[str], at: int, form: _Form) -> re.Match[str] | None:
 
 def _following(lines: Sequence[str], at: int, most: int) -> str:
     """The first paragraph after a line."""
-    return " ".join(map(str.strip, takewhile(str.strip, lines[at + 1 : at + 1 + most])))
+    below = dropwhile(lambda line: not line.strip(), lines[at + 1 : at + 1 + most])
+    return " ".join(map(str.strip, takewhile(str.strip, below)))
 
 
 _LONGEST_TEXT = 240
