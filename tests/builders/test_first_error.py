@@ -65,8 +65,8 @@ SAID = [
     ('meson.build:2:0: ERROR: Dependency "nosuchdep" not found\n\nA full log can be found\n',
      'meson.build:2: Dependency "nosuchdep" not found'),
     ("checking for foo... no\nconfigure: error: foo is needed\n", "foo is needed"),
-    ("checking order... unknown\nconfigure: error: \n\nUnknown order. You need to preset\n"
-     "order=no.\n\n    \n", "Unknown order. You need to preset order=no."),
+    (("checking order... unknown\nconfigure: error: \n\nUnknown order. You need to preset\n"
+     "order=no.\n\n    \n"), "Unknown order. You need to preset order=no."),
     ("make: *** No rule to make target 'x.c', needed by 'x'.  Stop.\n",
      "No rule to make target 'x.c', needed by 'x'"),
     ("M2:2: *** missing separator.  Stop.\n", "M2:2: missing separator"),

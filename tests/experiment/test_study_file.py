@@ -155,9 +155,11 @@ def test_the_demo_is_right() -> None:
         ),
         (
             "[[workloads]]",
-            '[training]\nruntime_files = ["lib"]\n'
-            '[[training.workloads]]\nname = "t"\ncommand = ["{artifact}"]\n'
-            '[[include]]\noptimization = "-O1"\nbolt = "on"\n[[workloads]]',
+            (
+                '[training]\nruntime_files = ["lib"]\n'
+                '[[training.workloads]]\nname = "t"\ncommand = ["{artifact}"]\n'
+                '[[include]]\noptimization = "-O1"\nbolt = "on"\n[[workloads]]'
+            ),
             "s.toml:24: with BOLT, files for training must be in 'build.runtime_files'",
         ),
         (
