@@ -206,8 +206,8 @@ PLT_CALLS = FindingKind(
     "plt-calls",
     Severity.NOTE,
     "A shared library calls its own functions through the PLT, so that they can be interposed.",
-    "`-fno-semantic-interposition`, `-Wl,-Bsymbolic-functions` or hidden visibility makes the "
-    "calls direct.",
+    "`-Wl,-Bsymbolic-functions` or hidden visibility makes the calls direct, "
+    "`-fno-semantic-interposition` those within one source (with LTO: nearly all).",
     "interposition and PLT are as usual",
 )
 PLT_CALLS_LEFT = PLT_CALLS.as_severity(

@@ -98,8 +98,8 @@ def _plt(seen: BuildEvidence) -> Iterator[Finding]:
     text = (
         f"the library calls {len(binary.own_plt)} of its own functions through the PLT "
         f"({', '.join(binary.own_plt[:_SOME])}): "
-        "they can be interposed; -fno-semantic-interposition or -Wl,-Bsymbolic-functions, or "
-        "hidden visibility, makes these calls direct"
+        "they can be interposed; -Wl,-Bsymbolic-functions or hidden visibility makes these calls "
+        "direct, -fno-semantic-interposition those within one source (with LTO: nearly all)"
     )
     yield seen.finding(PLT_CALLS_LEFT if asked else PLT_CALLS, text)
 
