@@ -44,7 +44,6 @@ def broken_rules(study: Study) -> tuple[Problem, ...]:
         *_prefer(study),
         *_check(study),
         *_training(study),
-        *_bolt_training_files(study),
         *_training_choices(study),
         *_ship(study),
     )
@@ -214,12 +213,9 @@ def _training(study: Study) -> Iterator[Problem]:
     if study.training.tests and study.suite is None:
         text = "'tests' of the training are tests of a [suite], and there is none"
         yield Problem(("training", "tests"), text)
-
-
-def _bolt_training_files(study: Study) -> Iterator[Problem]:
-    """BOLT instruments what is raced, with the files that it is raced with."""
-    bolts = {*study.axes.bolt, *(rule.bolt for rule in (*study.include, study.baseline))}
-    if study.training is not None and study.training.runtime_files and "on" in bolts:
+    bolts = {*study.axes.bolt, *(rule.bolt for rule in study.include)}
+    if study.training.runtime_files and "on" in bolts:
+        # BOLT instruments what is raced, with the files that it is raced with.
         text = "with BOLT, files for training must be in 'build.runtime_files'"
         yield Problem(("training", "runtime_files"), text)
 
