@@ -87,6 +87,7 @@ WRONG_FOR_BOTH: list[tuple[str, dict[str, str], str]] = [
     ("hardening-lost-at-link", {"hardening": "bindnow"}, "hardening-missing"),
     ("fortify-lost", {"hardening": "fortify"}, "flag-overridden"),
     ("own-plt", {}, "plt-calls"),
+    ("own-plt", {"interposition": "off"}, "not-interposable"),
     ("archive-after-shared", {}, "archive-after-shared"),
     ("archive-after-shared", FULL, "archive-after-shared"),
     ("duplicate-library", {}, "duplicate-library"),

@@ -8,7 +8,7 @@ import pytest
 
 from ensign.model.variants import Variant
 from ensign.proof.evidence import BuildEvidence, Request
-from ensign.proof.facts import Binary, Hardening, Proof
+from ensign.proof.facts import Binary, Hardening, Proof, Unit, UnitKind
 from ensign.proof.rules.artifact import artifact_findings
 from ensign.proof.rules.link import link_findings
 from ensign.toolchains.table import Flags
@@ -61,3 +61,42 @@ def test_protections_that_were_to_be_left_out_are_named() -> None:
     (found,) = artifact_findings(replace(without, proof=Proof(Binary("/b/program", hardening=has))))
     assert found.code == "hardening-left"
     assert "has position independence (PIE), RELRO" in found.text
+
+
+def library(
+    compiler: str, flags: str, link: str = "", exported_functions: int = 2, more: str = "-O2"
+) -> BuildEvidence:
+    units = tuple(
+        Unit(name, "/b", UnitKind.WHOLE, compiler, tuple(words.split()))
+        for name, words in (("a.c", flags), ("b.c", more))
+    )
+    library = Binary(
+        "/b/l.so", shared_library=True, units=units, exported_functions=exported_functions
+    )
+    call = recorded(f"gcc -shared a.o b.o {link} -o l.so".split(), "/b")
+    return BuildEvidence("v", Proof(library), calls=(replace(call, exit=0),))
+
+
+@pytest.mark.parametrize(
+    ("seen", "text"),
+    [
+        (library("GCC 12.2.0", "-O2"), ""),
+        (library("GCC 12.2.0", "-fno-semantic-interposition", exported_functions=1), ""),
+        (library("GCC 12.2.0", "-fno-semantic-interposition -fsemantic-interposition"), ""),
+        (library("GCC 12.2.0", "-Ofast -fsemantic-interposition"), ""),
+        (library("Clang 19.1.7", "-Ofast"), ""),
+        (
+            library("Clang 19.1.7", "-fno-semantic-interposition"),
+            "1 of 2 units are compiled with -fno-semantic-interposition: ",
+        ),
+        (
+            library("GCC 12.2.0", "-Ofast", more="-Ofast"),
+            "compiled with -Ofast (it has -fno-semantic-interposition): ",
+        ),
+        (library("GCC 12.2.0", "-O2", "-Wl,-z,now,-Bsymbolic-functions"), "linked with -Bsymbolic"),
+    ],
+)
+def test_a_library_whose_calls_cannot_be_interposed_is_told(seen: BuildEvidence, text: str) -> None:
+    found = [each for each in artifact_findings(seen) if each.code == "not-interposable"]
+    assert bool(found) == bool(text)
+    assert all(each.text.startswith(text) and "LD_PRELOAD" in each.text for each in found)

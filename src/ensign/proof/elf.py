@@ -17,7 +17,7 @@ from ensign.meter.questions import compile_units
 from ensign.proof.bounded_elf import BoundedElf, DamagedFile, damage_told, data_of, elf_of
 from ensign.proof.facts import Binary, CodePlaces, Hardening, Unit, UnitKind
 from ensign.proof.identity import Identity, build_id_of, dynamic_tags
-from ensign.proof.symbol_tables import function_places, symbols_of
+from ensign.proof.symbol_tables import function_places, function_symbols, symbols_of
 from ensign.toolchains.alignment import FUNCTION_BYTES
 
 _FOLDER = Path("/usr/lib/debug")
@@ -156,6 +156,7 @@ def _binary(elf: BoundedElf, path: Path, *, with_units: bool) -> Binary:
             cet=_cet(elf),
         ),
         own_plt=tuple(sorted(name for name in slots if name in exports)),
+        exported_functions=sum(1 for _ in function_symbols(elf, ".dynsym")),
         plt_imports=sum(name not in exports for name in slots),
         bolted=".note.bolt_info" in names or ".bolt.org.text" in names,
         places=code_places(elf),

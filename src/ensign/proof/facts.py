@@ -78,6 +78,8 @@ class CodePlaces:
 class Binary:
     """An ELF program or shared library. `own_plt` are functions of its own called by the PLT.
 
+    `exported_functions` are those that other files can call, or replace.
+
     `read` is False where there is no such file, as after a dry run. With `debug_elsewhere` it names
     another file for its debug information; `debug_file` is that file, if units were read from it.
     `debug_unread` says why the debug information in it is not read.
@@ -89,6 +91,7 @@ class Binary:
     comments: tuple[str, ...] = ()
     hardening: Hardening = Hardening()
     own_plt: tuple[str, ...] = ()
+    exported_functions: int = 0
     plt_imports: int = 0
     bolted: bool = False
     places: CodePlaces = CodePlaces()

@@ -213,6 +213,13 @@ PLT_CALLS = FindingKind(
 PLT_CALLS_LEFT = PLT_CALLS.as_severity(
     Severity.WARNING, "the variant turns interposition or the PLT off"
 )
+NOT_INTERPOSABLE = FindingKind(
+    "not-interposable",
+    Severity.WARNING,
+    "Calls within a shared library may pass over a function that is put in place of one that it "
+    "exports, as by `LD_PRELOAD`: `-fno-semantic-interposition`, GCC's `-Ofast` or `-Bsymbolic`.",
+    "Fine where nobody replaces the library's own functions; else leave the flag out.",
+)
 
 PROFILE_MISSING = FindingKind(
     "profile-missing",

@@ -12,19 +12,22 @@ from ensign.model.finding_kinds.proof import (
     HARDENING_LEFT,
     HARDENING_MISSING,
     LOOKS_UNOPTIMIZED,
+    NOT_INTERPOSABLE,
     PLT_CALLS,
     PLT_CALLS_LEFT,
 )
 from ensign.model.findings import Finding
 from ensign.proof.comparison import grouped
-from ensign.proof.evidence import BuildEvidence, Request, own_units, some
+from ensign.proof.evidence import BuildEvidence, Compiled, Request, own_units, some
 from ensign.proof.fast_math import FLUSHED
-from ensign.proof.flags import level_of
+from ensign.proof.flags import effects, level_of
 from ensign.proof.rust_calls import linked_crates
 from ensign.proof.unoptimized import Unoptimized
 from ensign.toolchains.alignment import FUNCTION_BYTES
 
 _SOME = 5
+_TWO = 2
+_INTERPOSITION = "semantic-interposition"
 # By chance it is a quarter; BOLT aligns half without being told, and all if it is.
 _MOST_OF = 0.75
 _NOT_OPTIMIZED = ("", "-O0")
@@ -52,6 +55,7 @@ def artifact_findings(seen: BuildEvidence) -> Iterator[Finding]:
                 yield seen.finding(kind, f"{asked} {verb} {', '.join(wrong[verb])}")
         yield from _alignment(seen, request)
     yield from _plt(seen)
+    yield from _not_interposable(seen)
     bolted = seen.proof.binary.bolted
     if request is not None and request.variant.bolt != "off" and not bolted:
         text = "BOLT was asked for, but there is neither .note.bolt_info nor .bolt.org.text"
@@ -102,6 +106,38 @@ def _plt(seen: BuildEvidence) -> Iterator[Finding]:
         "direct, -fno-semantic-interposition those within one source (with LTO: nearly all)"
     )
     yield seen.finding(PLT_CALLS_LEFT if asked else PLT_CALLS, text)
+
+
+def _not_interposable(seen: BuildEvidence) -> Iterator[Finding]:
+    """Of a library that exports one function, no call can pass over another."""
+    exported = seen.proof.binary.exported_functions
+    whys = [*_direct_calls(seen)]
+    if seen.proof.binary.shared_library and exported >= _TWO and whys:
+        text = (
+            f"{' and '.join(whys)}: calls among the {exported} functions that the library exports "
+            "may be direct or inlined, so they pass over one that LD_PRELOAD or the program puts "
+            "in place of the library's own"
+        )
+        yield seen.finding(NOT_INTERPOSABLE, text)
+
+
+def _direct_calls(seen: BuildEvidence) -> Iterator[str]:
+    """Flags that let a library call its exported functions directly."""
+    units = [unit for unit in own_units(seen) if unit.words is not None]
+    off = [unit for unit in units if _interposes_nothing(unit)]
+    if off:
+        how_many = "" if len(off) == len(units) else f"{len(off)} of {len(units)} units are "
+        plain = any(f"-fno-{_INTERPOSITION}" in (unit.words or ()) for unit in off)
+        flag = f"-fno-{_INTERPOSITION}" if plain else f"-Ofast (it has -fno-{_INTERPOSITION})"
+        yield f"{how_many}compiled with {flag}"
+    if seen.link is not None and any("-Bsymbolic" in word for word in seen.link.ran):
+        yield "linked with -Bsymbolic"
+
+
+def _interposes_nothing(compiled: Compiled) -> bool:
+    by_gcc = compiled.unit is not None and compiled.unit.compiler.startswith("GCC")
+    implied = "off" if by_gcc and level_of(compiled.words) == "-Ofast" else "on"
+    return effects(compiled.words or ()).get(_INTERPOSITION, implied) == "off"
 
 
 def code_findings(seen: BuildEvidence, look: Unoptimized | None) -> Iterator[Finding]:
