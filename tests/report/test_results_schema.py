@@ -16,7 +16,15 @@ from ensign.model.builds import BuiltFile, ProfileCoverage
 from ensign.model.results import FailingRuns, Result
 from ensign.model.study_explain import By
 from ensign.model.traced_execution import MappedFile, WhatRan
-from ensign.model.trials import Latency, RaceMapping, TaskActivity, VariantFailure
+from ensign.model.trials import (
+    Latency,
+    RaceMapping,
+    TaskActivity,
+    VariantFailure,
+    Wait,
+    WaitCall,
+    WaitsFor,
+)
 from ensign.report import as_json
 from ensign.report.formats import results_schema_text
 from ensign.report.words import KINDS_OF_CAUSE
@@ -51,7 +59,7 @@ def _full_comparison() -> Result:
         first,
         counters=(("instructions", 1_000),),
         latency=Latency(1, 2, 3, 4, 5, 2, 100),
-        activity=TaskActivity(),
+        activity=TaskActivity(waits=(Wait(1, (WaitCall(WaitsFor.DISK),)),)),
         mapped=(RaceMapping("/usr/lib/libc.so.6", "fe:00", 7),),
     )
     trial = replace(trials[0], variants=(totals, *others), failures=(FAILURE,))

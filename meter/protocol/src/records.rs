@@ -139,7 +139,7 @@ pub struct NamedScore {
 }
 
 /// Times in which so many tasks of a group were running or waiting for a CPU.
-#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Activity {
     pub looks: u64,
     pub observed_ns: u64,
@@ -154,6 +154,47 @@ pub struct Activity {
     pub most_tasks: u64,
     /// CPU time of the task that used most, as far as it was seen.
     pub busiest_cpu_ns: u64,
+    /// Of `idle_ns` what the tasks waited for.
+    pub waits: Vec<Wait>,
+    /// Different processes that were seen: a short one may not have been.
+    pub processes: u64,
+    /// Calls that read or wrote, and their bytes, as far as they were seen.
+    pub reads: u64,
+    pub read_bytes: u64,
+    pub writes: u64,
+    pub written_bytes: u64,
+}
+
+/// A time in which the tasks stood in these calls and no others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Wait {
+    pub ns: u64,
+    pub calls: Vec<WaitCall>,
+}
+
+/// `call` is empty where it is not known by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct WaitCall {
+    pub what: WaitsFor,
+    pub call: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitsFor {
+    Disk,
+    Timer,
+    Socket,
+    Pipe,
+    /// A terminal or another device of characters.
+    Terminal,
+    Lock,
+    Child,
+    /// Files, sockets or a time, as `poll` waits for them.
+    Events,
+    /// Another system call.
+    Other,
+    Unknown,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -248,6 +289,8 @@ pub struct Outcome {
     pub peak_memory_bytes: u64,
     pub voluntary_switches: u64,
     pub involuntary_switches: u64,
+    /// Minor and major ones.
+    pub page_faults: u64,
     pub stderr_tail: String,
     pub stdout_tail: String,
     #[serde(flatten)]

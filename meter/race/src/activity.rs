@@ -6,14 +6,17 @@ use crate::halt::Halt;
 use crate::processes::freezer::Group;
 use crate::processes::process_trees::ProcessTrees;
 use crate::processes::procfs;
+use crate::waits::{self, Transfers};
 use ensign_host::clock;
 use ensign_host::wait::Waiter;
-use ensign_protocol::records::Activity;
+use ensign_protocol::records::{Activity, Wait, WaitCall};
 use libc::pid_t;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::fd::RawFd;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 const LONGEST_PAUSE_NS: u64 = 1_000_000;
 const SHORTEST_PAUSE_NS: u64 = 150_000;
@@ -21,6 +24,10 @@ const SHORTEST_PAUSE_NS: u64 = 150_000;
 const PAUSE_PER_LOOK: u64 = 12;
 /// While a run is young there are this many looks in it.
 const LOOKS_PER_AGE: u64 = 16;
+/// Different sets of calls that are told apart: what comes after them is in none.
+const MOST_WAITS: usize = 16;
+const MOST_CALLS: usize = 4;
+const MOST_MET: usize = 4096;
 
 #[derive(Default)]
 struct States {
@@ -28,11 +35,15 @@ struct States {
     runnable: u64,
     storage: u64,
     busiest_cpu_ns: u64,
+    /// Of a tree in which no task can run.
+    calls: Vec<WaitCall>,
+    transfers: Transfers,
+    processes: Vec<pid_t>,
 }
 
 impl States {
     /// Adds a time in which the tasks were in these states.
-    fn book(&self, span_ns: u64, activity: &mut Activity) {
+    fn book(self, span_ns: u64, activity: &mut Activity) {
         activity.looks += 1;
         activity.observed_ns += span_ns;
         activity.runnable_ns += self.runnable * span_ns;
@@ -42,10 +53,27 @@ impl States {
             0 => {
                 activity.idle_ns += span_ns;
                 activity.storage_ns += if self.storage > 0 { span_ns } else { 0 };
+                book_wait(self.calls, span_ns, &mut activity.waits);
             }
             1 => {}
             _ => activity.several_ns += span_ns,
         }
+        // What ended before it was waited for took its counts along.
+        activity.reads = activity.reads.max(self.transfers.reads);
+        activity.read_bytes = activity.read_bytes.max(self.transfers.read_bytes);
+        activity.writes = activity.writes.max(self.transfers.writes);
+        activity.written_bytes = activity.written_bytes.max(self.transfers.written_bytes);
+    }
+}
+
+fn book_wait(mut calls: Vec<WaitCall>, span_ns: u64, waits: &mut Vec<Wait>) {
+    calls.sort_unstable();
+    calls.dedup();
+    calls.truncate(MOST_CALLS);
+    if let Some(wait) = waits.iter_mut().find(|wait| wait.calls == calls) {
+        wait.ns += span_ns;
+    } else if waits.len() < MOST_WAITS {
+        waits.push(Wait { ns: span_ns, calls });
     }
 }
 
@@ -57,6 +85,8 @@ pub(crate) struct Observer {
     began_ns: Option<u64>,
     last_ns: u64,
     cost_ns: u64,
+    /// Processes of the program that were met.
+    met: BTreeSet<pid_t>,
 }
 
 impl Observer {
@@ -95,6 +125,10 @@ impl Observer {
         let start = clock::now_ns();
         let span_ns = start - self.last_ns;
         let main = states(process_trees, tree, Group::Main);
+        if self.met.len() < MOST_MET {
+            self.met.extend(&main.processes);
+        }
+        self.main.processes = self.met.len() as u64;
         if main.tasks > 0 {
             main.book(span_ns, &mut self.main);
         }
@@ -118,18 +152,31 @@ fn states(process_trees: &mut ProcessTrees, tree: usize, group: Group) -> States
         // It waits for the meter to take its output: that is no waiting of its own.
         states.runnable = 1;
     }
+    if states.runnable == 0 {
+        states.calls = members.iter().flat_map(|&pid| calls_of(pid)).collect();
+    }
+    for &pid in &members {
+        states.transfers.add(Transfers::of(pid));
+    }
+    states.processes = members;
     states
+}
+
+/// What the sleeping tasks of a process wait for.
+fn calls_of(pid: pid_t) -> Vec<WaitCall> {
+    let mut calls = Vec::new();
+    for task in procfs::tasks(pid) {
+        match state_of(&task) {
+            Some(b'Z' | b'X') | None => {}
+            Some(state) => calls.push(waits::wait_call(pid, &task, state == b'D')),
+        }
+    }
+    calls
 }
 
 /// Whether a task is held up by one of these pipes being full.
 fn writes_to(pid: pid_t, pipes: &[u64]) -> bool {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
-    let paths = tasks
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|task| task.path());
-    paths
+    procfs::tasks(pid)
         .filter_map(|task| fs::read_to_string(task.join("syscall")).ok())
         .filter_map(|call| written_fd(&call))
         .filter_map(|fd| fs::metadata(format!("/proc/{pid}/fd/{fd}")).ok())
@@ -150,20 +197,14 @@ pub(crate) fn written_fd(call: &str) -> Option<u64> {
 }
 
 fn count(pid: pid_t, states: &mut States) {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        return;
-    };
-    for task in tasks.flatten() {
-        let mut text = [0u8; 256];
-        let read = File::open(task.path().join("stat")).and_then(|mut file| file.read(&mut text));
-        // It may have ended just now.
-        let Some(state) = read.ok().and_then(|length| state(&text[..length])) else {
+    for task in procfs::tasks(pid) {
+        let Some(state) = state_of(&task) else {
             continue;
         };
         match state {
             b'R' => {
                 states.runnable += 1;
-                let cpu_ns = procfs::task_cpu_ns(&task.path());
+                let cpu_ns = procfs::task_cpu_ns(&task);
                 states.busiest_cpu_ns = states.busiest_cpu_ns.max(cpu_ns);
             }
             b'D' => states.storage += 1,
@@ -172,6 +213,13 @@ fn count(pid: pid_t, states: &mut States) {
         }
         states.tasks += 1;
     }
+}
+
+/// None of a task that ended just now.
+fn state_of(task: &Path) -> Option<u8> {
+    let mut text = [0u8; 256];
+    let length = File::open(task.join("stat")).and_then(|mut file| file.read(&mut text));
+    state(&text[..length.ok()?])
 }
 
 pub(crate) fn state(stat: &[u8]) -> Option<u8> {
@@ -192,6 +240,7 @@ mod tests {
                 runnable,
                 storage,
                 busiest_cpu_ns: 7,
+                ..States::default()
             };
             states.book(10, &mut activity);
         }

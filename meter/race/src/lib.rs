@@ -33,6 +33,7 @@ mod turns;
 mod unit;
 mod user_folder;
 mod variant;
+mod waits;
 mod worker;
 
 pub use as_user::as_user;

@@ -13,7 +13,6 @@ from ensign.model.finding_kinds.race import (
     CPU_BY_REQUEST,
     FEW_CPUS,
     INTERLEAVED_BY_REQUEST,
-    MOSTLY_WAITING,
     SEVERAL_CPUS,
 )
 from ensign.model.findings import Finding
@@ -165,14 +164,8 @@ def runs_to_look_at(wall_ns: int, took_ns: int, allowed_ns: float) -> int:
 def behavior_findings(
     does: Behavior, name: str, *, serves: bool, cpus: int | None = None, by_turns: bool = True
 ) -> tuple[Finding, ...]:
-    """Finding on a program that waits or has several busy tasks, on so many CPUs."""
+    """Findings on a program that has several busy tasks, on so many CPUs."""
     found: list[Finding] = []
-    if does.waits and not serves:
-        text = (
-            f"spends {does.idle_share * 100:.0f} % of its time waiting for something other than a "
-            f"CPU: a compiler will not help{'; raced in whole executions' if by_turns else ''}"
-        )
-        found.append(MOSTLY_WAITING.found(text, name))
     if not _needs_several_cpus(does, serves=serves):
         return tuple(found)
     text = (

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from statistics import median
 
-from ensign.experiment.metric_and_mode import Behavior, behavior_findings, behavior_of
+from ensign.experiment.metric_and_mode import Behavior, behavior_of
 from ensign.host.signals import restore_signal_handlers
 from ensign.meter.client import Meter
 from ensign.meter.racing import observe_once, run_once
 from ensign.meter.records import OutcomeLine
 from ensign.meter.requests import ProcessSpec
 from ensign.model.errors import CommandFailed, EnsignError, Interrupted
-from ensign.model.finding_kinds.race import MOSTLY_SYSTEM
-from ensign.model.findings import Finding
 from ensign.model.trials import TaskActivity, VariantFailure, VariantTotals
 
-_NOTEWORTHY_NS = 5_000_000
-_SYSTEM_SHARE = 0.6
 TMP = "{tmp}"
 _IGNORE = " (--ignore-failure measures it all the same)"
 
@@ -35,6 +31,7 @@ class PilotRun:
     peak_memory_bytes: int = 0
     prepare_ns: int = 0
     load_cpu_ns: int = 0
+    page_faults: int = 0
 
     @property
     def cpu_ns(self) -> int:
@@ -95,6 +92,7 @@ def run_of_totals(totals: VariantTotals, prepare_ns: int = 0) -> PilotRun:
         totals.peak_memory_bytes,
         prepare_ns,
         load_cpu_ns=totals.load_cpu_ns,
+        page_faults=totals.page_faults,
     )
 
 
@@ -122,6 +120,7 @@ def pilot_run(
         outcome.system_ns,
         outcome.activity,
         outcome.peak_memory_bytes,
+        page_faults=outcome.page_faults,
     )
     return run, outcome.digest or ""
 
@@ -193,23 +192,6 @@ class CommandsAround:
         except KeyboardInterrupt:
             return failure or Interrupted("interrupted while cleaning up")
         return failure
-
-
-def usage_findings(
-    pilots: Sequence[CommandPilot], *, servers: bool = False, cpus: int | None = None
-) -> Iterator[Finding]:
-    """Findings on the use of the CPU, where programs may use so many CPUs."""
-    for pilot in pilots:
-        yield from behavior_findings(pilot.behavior, pilot.name, serves=servers, cpus=cpus)
-        yield from _of_the_kernel(pilot)
-
-
-def _of_the_kernel(pilot: CommandPilot) -> Iterator[Finding]:
-    system_ns = median(run.system_ns for run in pilot.runs)
-    if pilot.cpu_ns > _NOTEWORTHY_NS and system_ns > _SYSTEM_SHARE * pilot.cpu_ns:
-        share = system_ns / pilot.cpu_ns
-        text = f"{share * 100:.0f} % of its CPU time is the kernel's: its flags reach the rest only"
-        yield MOSTLY_SYSTEM.found(text, pilot.name)
 
 
 def _require_success(what: str, outcome: OutcomeLine, hint: str = "") -> None:

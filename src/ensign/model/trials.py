@@ -78,6 +78,37 @@ class NamedScore:
     failed: str = ""
 
 
+class WaitsFor(StrEnum):
+    """What a system call waits for, by its number and the file that it is about."""
+
+    DISK = "disk"
+    TIMER = "timer"
+    SOCKET = "socket"
+    PIPE = "pipe"
+    TERMINAL = "terminal"
+    LOCK = "lock"
+    CHILD = "child"
+    EVENTS = "events"
+    OTHER = "other"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class WaitCall:
+    """A system call in which a task sleeps; `call` is empty where it is not known by name."""
+
+    what: WaitsFor
+    call: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A time (ns) in which the tasks of a program slept in these calls and no others."""
+
+    ns: Count
+    calls: tuple[WaitCall, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class TaskActivity:
     """States of a program's tasks while it ran, by looks at them; times in ns.
@@ -85,7 +116,9 @@ class TaskActivity:
     A task that has no CPU because others have it could run all the same, so load on the machine
     changes this little. `idle_ns`: no task could run; `several_ns`: two or more could;
     `runnable_ns`: summed over the tasks; `storage_ns`: idle with a task in uninterruptible sleep.
-    `busiest_cpu_ns` is the CPU time of the task that used most.
+    `busiest_cpu_ns` is the CPU time of the task that used most. `waits` are what the tasks slept
+    in while none could run; `reads` and `writes` are calls, `processes` different ones, as far as
+    they were seen.
     """
 
     looks: Count = 0
@@ -96,6 +129,12 @@ class TaskActivity:
     storage_ns: Count = 0
     most_tasks: Count = 0
     busiest_cpu_ns: Count = 0
+    waits: tuple[Wait, ...] = ()
+    processes: Count = 0
+    reads: Count = 0
+    read_bytes: Count = 0
+    writes: Count = 0
+    written_bytes: Count = 0
 
     @property
     def idle_share(self) -> float:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ensign.model.finding_kinds.race import LONGER_WOULD_TELL, MOSTLY_SYSTEM, MOSTLY_WAITING
+from ensign.model.finding_kinds.race import (
+    LOAD_BOTTLENECK,
+    LONGER_WOULD_TELL,
+    MOSTLY_SYSTEM,
+    MOSTLY_WAITING,
+)
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import Confirmation, Result, Stopped
 from ensign.model.trials import Mode
@@ -16,7 +21,7 @@ from ensign.report.layouts import layout_text, scope
 from ensign.report.words import METRICS_IN_FULL, clean, listed, plain_share
 
 # Notes that are a part of the answer.
-_ANSWERS = (MOSTLY_WAITING, MOSTLY_SYSTEM, LONGER_WOULD_TELL)
+_ANSWERS = (MOSTLY_WAITING, MOSTLY_SYSTEM, LOAD_BOTTLENECK, LONGER_WOULD_TELL)
 
 
 @dataclass(frozen=True, slots=True)

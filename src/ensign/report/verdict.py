@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ensign.model.builds import BuildStatus, CheckStatus
 from ensign.model.comparisons import Comparison, Direction, Size
+from ensign.model.finding_kinds.race import LOAD_BOTTLENECK, MOSTLY_WAITING
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import Result, SuiteComparison, WorkloadComparison
 from ensign.model.trials import Metric
@@ -20,6 +21,7 @@ from ensign.report.layouts import (
     speaks_of_binaries,
     wide_spreads,
 )
+from ensign.report.notes import briefly_told
 from ensign.report.words import clean, listed, percent, plain_share, span_of
 from ensign.stats.winner import able, barred, shown_faster, winner
 
@@ -40,7 +42,31 @@ def verdict_of(result: Result) -> Verdict:
     """The best variant that nothing speaks against, or none; of commands, each for itself.
 
     Where rounds only explored it is that of the confirmation; before its end nothing is claimed.
+    Where no difference is shown, what bounds the program goes first: it is why.
     """
+    verdict = _verdict_of(result)
+    bound = _bound(result)
+    if not bound:
+        return verdict
+    return replace(verdict, headline=bound, details=(verdict.headline, *verdict.details))
+
+
+def _bound(result: Result) -> str:
+    """What everything that was raced waits for; empty where it does not decide the verdict."""
+    if result.withheld or any(
+        each.comparison.direction is not Direction.UNCLEAR
+        for each in result.suite
+        if each.comparison.variant != result.twin
+    ):
+        return ""
+    told = [each for each in result.findings if each.is_a(MOSTLY_WAITING, LOAD_BOTTLENECK)]
+    if not told or len({each.subject for each in told}) < len(result.workload_names):
+        return ""
+    (first, *_) = briefly_told(told)
+    return f"{first.subjects}: {first.text}."
+
+
+def _verdict_of(result: Result) -> Verdict:
     confirmation = result.confirmation
     if result.causes:
         return _of_causes(result)

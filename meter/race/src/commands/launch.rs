@@ -143,6 +143,7 @@ impl Process {
             peak_memory_bytes: exit.peak_memory_bytes,
             voluntary_switches: exit.voluntary_switches,
             involuntary_switches: exit.involuntary_switches,
+            page_faults: exit.page_faults,
             stderr_tail: self.stderr.tail(),
             stdout_tail: stdout,
             seen: None,

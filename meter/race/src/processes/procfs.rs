@@ -4,7 +4,7 @@ use libc::pid_t;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The fields of /proc/PID/stat that the meter uses; times in clock ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,6 +105,13 @@ pub(crate) fn proportional_bytes(pid: pid_t) -> Option<u64> {
 pub(crate) fn is_in_call(pid: pid_t) -> bool {
     let told = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
     told.starts_with(|first: char| first.is_ascii_digit())
+}
+
+/// The folders of a process' tasks.
+pub(crate) fn tasks(pid: pid_t) -> impl Iterator<Item = PathBuf> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let tasks = tasks.into_iter().flatten().flatten();
+    tasks.map(|task| task.path())
 }
 
 /// What a task used so far (ns), by its folder; 0 where the kernel does not tell.

@@ -59,8 +59,9 @@ impl Variant<'_> {
                 .map(|(now, base)| now.saturating_sub(*base))
                 .collect(),
             cpu_wait_ns: self.cpu_wait_ns,
-            activity: run_state.observes.then_some(self.observer.main),
-            load_activity: (run_state.observes && self.is_server()).then_some(self.observer.load),
+            activity: run_state.observes.then(|| self.observer.main.clone()),
+            load_activity: (run_state.observes && self.is_server())
+                .then(|| self.observer.load.clone()),
             ..Total::default()
         }
     }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from ensign.experiment.bounds import usage_findings
 from ensign.experiment.compare.commands import CommandVariant, require_rest
 from ensign.experiment.compare.options import DEFAULT_BUDGET_NS, Options
 from ensign.experiment.compare.plan import (
@@ -41,7 +42,6 @@ from ensign.experiment.pilots import (
     pilot_run,
     run_of_totals,
     run_unmeasured,
-    usage_findings,
 )
 from ensign.experiment.ports import Ports
 from ensign.experiment.self_timed import (

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
+from ensign.experiment.bounds import bound_findings
 from ensign.experiment.loop import trial_seed
 from ensign.experiment.machine import CpuPlan
 from ensign.experiment.metric_and_mode import (
@@ -206,14 +207,16 @@ def _findings(
     study: Study, workload: Workload, sight: CommandPilot, cpus: CpuPlan
 ) -> Sequence[Finding]:
     chosen = _chosen(study, workload, sight, study.race.metric)
+    by_turns = chosen.mode is Mode.ALTERNATING
     return (
         *behavior_findings(
             sight.behavior,
             workload.name,
             serves=_serves(workload),
             cpus=len(set(cpus.widened().program)),
-            by_turns=chosen.mode is Mode.ALTERNATING,
+            by_turns=by_turns,
         ),
+        *bound_findings(sight, serves=_serves(workload), by_turns=by_turns),
         *(replace(finding, subject=workload.name) for finding in chosen.findings),
     )
 

@@ -1,0 +1,190 @@
+"""What bounds a program that runs alone: its own code, the kernel, its load, or a wait. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from ensign.experiment.metric_and_mode import Behavior, behavior_findings
+from ensign.experiment.pilots import CommandPilot, PilotRun
+from ensign.model.finding_kinds.race import LOAD_BOTTLENECK, MOSTLY_SYSTEM, MOSTLY_WAITING
+from ensign.model.findings import Finding
+from ensign.model.trials import TaskActivity, WaitCall, WaitsFor
+from ensign.model.units import format_duration, format_size
+
+_NOTEWORTHY_NS = 5_000_000
+_SYSTEM_SHARE = 0.6
+# A server that computes less than this of its time waits for its load.
+_LOADED_SHARE = 0.2
+# What is called the reason has so much of it; less is one of several.
+_MOST = 0.8
+_SHOWN_SHARE = 0.1
+_INSIDE = frozenset((WaitsFor.CHILD, WaitsFor.PIPE, WaitsFor.LOCK))
+_WORDS = {
+    WaitsFor.DISK: "the disk",
+    WaitsFor.TIMER: "a timer",
+    WaitsFor.SOCKET: "a socket",
+    WaitsFor.PIPE: "a pipe",
+    WaitsFor.TERMINAL: "a terminal or a device",
+    WaitsFor.LOCK: "a lock or another thread",
+    WaitsFor.CHILD: "processes that it started",
+    WaitsFor.EVENTS: "a file, a socket or a time",
+    WaitsFor.OTHER: "another system call",
+}
+# What the kernel takes for each, at least about: of a read or write and its bytes, a page fault, a
+# process. Named is only what explains a good part of the system time, and far more than the rest.
+_CALL_NS, _BYTE_NS, _FAULT_NS, _PROCESS_NS = 300, 0.1, 700, 400_000
+_EXPLAINED = 0.3
+_SMALL_BYTES = 512
+
+
+@dataclass(frozen=True, slots=True)
+class WaitShare:
+    """A share of the time in which no task could run, and the calls that it was spent in."""
+
+    share: float
+    calls: tuple[WaitCall, ...]
+
+    @property
+    def text(self) -> str:
+        """`the disk (fsync)`; several reasons that cannot be told apart by `or`."""
+        names: dict[WaitsFor, list[str]] = {}
+        for each in self.calls:
+            names.setdefault(each.what, []).extend(filter(None, (each.call,)))
+        return " or ".join(
+            f"{_WORDS[what]} ({', '.join(called)})" if called else _WORDS[what]
+            for what, called in names.items()
+        )
+
+
+def usage_findings(
+    pilots: Sequence[CommandPilot], *, servers: bool = False, cpus: int | None = None
+) -> Iterator[Finding]:
+    """Findings on the use of the CPU, where programs may use so many CPUs."""
+    for pilot in pilots:
+        yield from behavior_findings(pilot.behavior, pilot.name, serves=servers, cpus=cpus)
+        yield from bound_findings(pilot, serves=servers)
+
+
+def bound_findings(
+    pilot: CommandPilot, *, serves: bool = False, by_turns: bool = True
+) -> Iterator[Finding]:
+    """Findings on a program that little of its own code bounds."""
+    does = pilot.behavior
+    if serves:
+        yield from _load(pilot)
+    elif does.waits:
+        text = _waiting(pilot, does) + ("; raced in whole executions" * by_turns)
+        yield MOSTLY_WAITING.found(text, pilot.name)
+        return
+    system_ns = median(run.system_ns for run in pilot.runs)
+    if pilot.cpu_ns > _NOTEWORTHY_NS and system_ns > _SYSTEM_SHARE * pilot.cpu_ns:
+        yield MOSTLY_SYSTEM.found(_of_the_kernel(pilot.runs, system_ns / pilot.cpu_ns), pilot.name)
+
+
+def _load(pilot: CommandPilot) -> Iterator[Finding]:
+    if pilot.cpu_ns < _LOADED_SHARE * pilot.wall_ns:
+        text = (
+            f"the server computed for {format_duration(pilot.cpu_ns)} of "
+            f"{format_duration(pilot.wall_ns)}: the load is the bottleneck, and a faster build "
+            "would hardly be seen by it; send more requests by each process and connection"
+        )
+        yield LOAD_BOTTLENECK.found(text, pilot.name)
+
+
+def _waiting(pilot: CommandPilot, does: Behavior) -> str:
+    text = f"spends {does.idle_share * 100:.0f} % of its time waiting for "
+    shares = wait_shares(run.activity for run in pilot.runs)
+    if not shares:
+        text += "something other than a CPU"
+    elif shares[0].share >= _MOST:
+        text += shares[0].text
+    else:
+        shown = [each for each in shares if each.share >= _SHOWN_SHARE]
+        text += ", ".join(
+            f"{each.text} {does.idle_share * each.share * 100:.0f} %" for each in shown
+        )
+    user = median(run.user_ns / max(run.wall_ns, 1) for run in pilot.runs)
+    most = _most_gain(min(user, 1 - does.idle_share))
+    return f"{text}: a compiler will not help (at most {most})"
+
+
+def wait_shares(runs: Iterable[TaskActivity | None]) -> tuple[WaitShare, ...]:
+    """Shares of the waiting of all these executions by its reason, the largest first.
+
+    Empty where most of it is not known.
+    """
+    spent_ns: Counter[tuple[WaitCall, ...]] = Counter()
+    for wait in (wait for run in runs if run is not None for wait in run.waits):
+        spent_ns[reasons(wait.calls)] += wait.ns
+    # Who was woken while it was looked at has no call any more: that is no reason of its own.
+    unknown_ns = spent_ns.pop((), 0)
+    known_ns = spent_ns.total()
+    if known_ns <= unknown_ns:
+        return ()
+    found = (WaitShare(ns / known_ns, calls) for calls, ns in spent_ns.items())
+    return tuple(sorted(found, key=lambda each: -each.share))
+
+
+def reasons(calls: Sequence[WaitCall]) -> tuple[WaitCall, ...]:
+    """Of tasks that all sleep, the calls that the others wait for.
+
+    Whoever waits for a child, a pipe or a lock may wait for another task of the same program, so a
+    wait for something outside of it is the reason. A lock beside a timer is told with it: who
+    sleeps may hold the lock, or have nothing to do with it.
+    """
+    calls = tuple(each for each in calls if each.what is not WaitsFor.UNKNOWN)
+    outside = tuple(each for each in calls if each.what not in _INSIDE)
+    if outside:
+        timed = {each.what for each in outside} == {WaitsFor.TIMER}
+        locks = tuple(each for each in calls if each.what is WaitsFor.LOCK)
+        return (*outside, *locks) if timed else outside
+    return tuple(each for each in calls if each.what is not WaitsFor.CHILD) or calls
+
+
+def _of_the_kernel(runs: Sequence[PilotRun], share: float) -> str:
+    reason = _kernel_reason(runs)
+    return (
+        f"{share * 100:.0f} % of its CPU time is the kernel's{reason}: its flags reach the rest "
+        f"only, for at most {_most_gain(1 - share)}"
+    )
+
+
+def _most_gain(share: float) -> str:
+    """`+19 %`: the gain of a program whose own code has this share, if that took no time at all."""
+    return f"+{max(math.ceil(100 * share / (1 - share)), 1):,} %"
+
+
+def _kernel_reason(runs: Sequence[PilotRun]) -> str:
+    """What most of the system time is for, by counts; empty where that cannot be told."""
+    seen = [run for run in runs if run.activity is not None and run.activity.looks]
+    if not seen:
+        return ""
+    activity = [run.activity or TaskActivity() for run in seen]
+    writes, reads = (median(getattr(each, name) for each in activity) for name in _COUNTS)
+    written, read = (median(getattr(each, name) for each in activity) for name in _BYTES)
+    faults = median(run.page_faults for run in seen)
+    started = median(each.processes for each in activity) - 1
+    costs = {
+        _transfers("write", writes, written): writes * _CALL_NS + written * _BYTE_NS,
+        _transfers("read", reads, read): reads * _CALL_NS + read * _BYTE_NS,
+        f"{faults:,.0f} page faults": faults * _FAULT_NS,
+        f"it starts {started:,.0f} processes or more": started * _PROCESS_NS,
+    }
+    whole, (text, largest) = sum(costs.values()), max(costs.items(), key=lambda pair: pair[1])
+    system_ns = median(run.system_ns for run in seen)
+    enough = largest >= _EXPLAINED * system_ns and largest >= _MOST * whole
+    return f" ({text})" if enough else ""
+
+
+_COUNTS = ("writes", "reads")
+_BYTES = ("written_bytes", "read_bytes")
+
+
+def _transfers(name: str, calls: float, total_bytes: float) -> str:
+    each_bytes = total_bytes / calls if calls else 0.0
+    text = f"{calls:,.0f} calls that {name} {format_size(round(each_bytes))} each"
+    return f"{text}, which a buffer saves" if each_bytes < _SMALL_BYTES else text

@@ -1,0 +1,121 @@
+"""What a program waits for, and what it needs the kernel for; what faster code can gain at most."""
+
+from __future__ import annotations
+
+import pytest
+
+from ensign.experiment.bounds import bound_findings, reasons, wait_shares
+from ensign.experiment.pilots import CommandPilot, PilotRun
+from ensign.model.trials import TaskActivity, Wait, WaitCall, WaitsFor
+
+MS = 1_000_000
+FSYNC = WaitCall(WaitsFor.DISK, "fsync")
+NAP = WaitCall(WaitsFor.TIMER, "nanosleep")
+WAIT = WaitCall(WaitsFor.CHILD, "wait4")
+FUTEX = WaitCall(WaitsFor.LOCK, "futex")
+READ = WaitCall(WaitsFor.PIPE, "read")
+GONE = WaitCall(WaitsFor.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("calls", "told"),
+    [
+        ((NAP, WAIT), (NAP,)),
+        ((NAP, READ, WAIT), (NAP,)),
+        ((READ, WAIT), (READ,)),
+        ((WAIT,), (WAIT,)),
+        ((FSYNC, FUTEX), (FSYNC,)),
+        ((NAP, FUTEX), (NAP, FUTEX)),
+        ((NAP, FSYNC), (NAP, FSYNC)),
+        ((GONE, FSYNC), (FSYNC,)),
+        ((GONE,), ()),
+    ],
+)
+def test_a_wait_within_the_program_is_for_what_the_others_wait_for(
+    calls: tuple[WaitCall, ...], told: tuple[WaitCall, ...]
+) -> None:
+    assert reasons(calls) == told
+
+
+def pilot(
+    user_ms: float, system_ms: float, wall_ms: float, page_faults: int = 0, **seen: object
+) -> CommandPilot:
+    idle_ms = max(wall_ms - user_ms - system_ms, 0)
+    activity = TaskActivity(
+        looks=100, observed_ns=round(wall_ms * MS), idle_ns=round(idle_ms * MS),
+        busiest_cpu_ns=round((user_ms + system_ms) * MS), **seen,  # type: ignore[arg-type]
+    )  # fmt: skip
+    run = PilotRun(
+        *(round(ms * MS) for ms in (wall_ms, user_ms, system_ms)), activity, page_faults=page_faults
+    )
+    return CommandPilot("p", (run,) * 3)
+
+
+def told(seen: CommandPilot, *, serves: bool = False) -> list[tuple[str, str]]:
+    found = bound_findings(seen, serves=serves, by_turns=False)
+    return [(each.code, each.text) for each in found]
+
+
+def test_one_reason_is_named_and_what_faster_code_could_gain() -> None:
+    waits = (Wait(80 * MS, (FSYNC,)), Wait(10 * MS, (GONE,)))
+    assert told(pilot(20, 10, 120, waits=waits)) == [
+        (
+            "mostly-waiting",
+            (
+                "spends 75 % of its time waiting for the disk (fsync): a compiler will not help "
+                "(at most +20 %)"
+            ),
+        )
+    ]
+
+
+def test_several_reasons_have_a_share_each_and_none_is_called_the_one() -> None:
+    waits = (Wait(50 * MS, (NAP, FUTEX)), Wait(45 * MS, (FSYNC,)), Wait(5 * MS, (READ,)))
+    ((_, text),) = told(pilot(0, 0, 100, waits=waits))
+    assert "a timer (nanosleep) or a lock or another thread (futex) 50 %, the disk (fsync)" in text
+    assert "pipe" not in text
+
+
+def test_what_is_mostly_unknown_is_not_named() -> None:
+    waits = (Wait(40 * MS, (FSYNC,)), Wait(60 * MS, (GONE,)))
+    assert wait_shares([TaskActivity(waits=waits), None]) == ()
+    ((_, text),) = told(pilot(0, 0, 100, waits=waits))
+    assert "waiting for something other than a CPU: " in text
+
+
+@pytest.mark.parametrize(
+    ("seen", "reason"),
+    [
+        (
+            {"writes": 300_000, "written_bytes": 300_000},
+            "(300,000 calls that write 1 B each, which",
+        ),
+        (
+            {"reads": 200_000, "read_bytes": 200_000 * 4096},
+            "(200,000 calls that read 4.0 KiB each)",
+        ),
+        ({"page_faults": 100_000}, "(100,000 page faults)"),
+        ({"processes": 200, "page_faults": 9_000}, "(it starts 199 processes or more)"),
+        ({"writes": 100_000, "page_faults": 60_000}, "the kernel's: its"),
+        ({"writes": 1_000}, "the kernel's: its"),
+        ({}, "the kernel's: its"),
+    ],
+)
+def test_the_kernel_is_said_to_do_what_explains_most_of_its_time(
+    seen: dict[str, int], reason: str
+) -> None:
+    ((code, text),) = told(pilot(10, 90, 100, **seen))  # type: ignore[arg-type]
+    assert code == "mostly-system"
+    assert reason in text
+    assert text.endswith("its flags reach the rest only, for at most +12 %")
+
+
+def test_a_program_that_computes_is_bound_by_itself() -> None:
+    assert told(pilot(95, 5, 100)) == []
+
+
+def test_a_server_that_hardly_computes_is_bound_by_its_load() -> None:
+    ((code, text),) = told(pilot(1, 1.2, 90), serves=True)
+    assert code == "load-bottleneck"
+    assert text.startswith("the server computed for 2.2 ms of 90 ms: the load is the bottleneck")
+    assert told(pilot(20, 5, 90), serves=True) == []
