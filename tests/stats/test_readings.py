@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from ensign.model.trials import TWIN, Mode, Trial, VariantTotals
-from ensign.stats.readings import reading_findings, repeated, tick_ns, timer_grid_ns
+from ensign.stats.readings import (
+    most_at_ticks,
+    reading_findings,
+    repeated,
+    tick_ns,
+    timer_grid_ns,
+)
 
 MS = 1_000_000
 
@@ -61,6 +67,19 @@ def test_ticks_are_told_from_nanoseconds() -> None:
     assert tick_ns([int(each) * 4 * MS for each in rng.integers(20, 90, 30)]) == 4 * MS
     assert tick_ns([int(each) for each in rng.integers(20 * MS, 90 * MS, 30)]) is None
     assert tick_ns([8 * MS] * 30) is None
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("ticks", [8, 40, 400])
+def test_a_share_told_at_ticks_is_below_its_limit(share: float, ticks: int) -> None:
+    seen = np.random.default_rng(7).binomial(ticks, share, 4000) / ticks
+    covered = [share <= most_at_ticks(each, ticks * 4_000_000) for each in seen]
+    assert np.mean(covered) > 0.985
+
+
+def test_without_a_tick_a_share_may_be_any() -> None:
+    assert most_at_ticks(0.0, 0.0) == 1.0
+    assert most_at_ticks(1.0, 1e9) == 1.0
 
 
 @pytest.mark.parametrize("sd_us", [1, 5, 50, 2000])

@@ -14,6 +14,7 @@ from ensign.model.finding_kinds.race import LOAD_BOTTLENECK, MOSTLY_SYSTEM, MOST
 from ensign.model.findings import Finding
 from ensign.model.trials import TaskActivity, WaitCall, WaitsFor
 from ensign.model.units import format_duration, format_size
+from ensign.stats.readings import most_at_ticks
 
 _NOTEWORTHY_NS = 5_000_000
 _SYSTEM_SHARE = 0.6
@@ -22,6 +23,7 @@ _LOADED_SHARE = 0.2
 # What is called the reason has so much of it; less is one of several.
 _MOST = 0.8
 _SHOWN_SHARE = 0.1
+_MOST_CALLS = 3
 _INSIDE = frozenset((WaitsFor.CHILD, WaitsFor.PIPE, WaitsFor.LOCK))
 _WORDS = {
     WaitsFor.DISK: "the disk",
@@ -36,28 +38,27 @@ _WORDS = {
 }
 # What the kernel takes for each, at least about: of a read or write and its bytes, a page fault, a
 # process. Named is only what explains a good part of the system time, and far more than the rest.
-_CALL_NS, _BYTE_NS, _FAULT_NS, _PROCESS_NS = 300, 0.1, 700, 400_000
-_EXPLAINED = 0.3
+_CALL_NS, _BYTE_NS, _FAULT_NS, _PROCESS_NS = 300, 0.3, 1_000, 400_000
+_EXPLAINED = 0.2
 _SMALL_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
 class WaitShare:
-    """A share of the time in which no task could run, and the calls that it was spent in."""
+    """A share of the time in which no task could run: what for, and the calls, the longest first.
+
+    Several reasons could not be told apart.
+    """
 
     share: float
-    calls: tuple[WaitCall, ...]
+    reasons: tuple[WaitsFor, ...]
+    calls: tuple[str, ...]
 
     @property
     def text(self) -> str:
-        """`the disk (fsync)`; several reasons that cannot be told apart by `or`."""
-        names: dict[WaitsFor, list[str]] = {}
-        for each in self.calls:
-            names.setdefault(each.what, []).extend(filter(None, (each.call,)))
-        return " or ".join(
-            f"{_WORDS[what]} ({', '.join(called)})" if called else _WORDS[what]
-            for what, called in names.items()
-        )
+        """`the disk (fsync)`, `a timer or a lock or another thread (nanosleep, futex)`."""
+        text = " or ".join(_WORDS[each] for each in self.reasons)
+        return f"{text} ({', '.join(self.calls[:_MOST_CALLS])})" if self.calls else text
 
 
 def usage_findings(
@@ -82,7 +83,7 @@ def bound_findings(
         return
     system_ns = median(run.system_ns for run in pilot.runs)
     if pilot.cpu_ns > _NOTEWORTHY_NS and system_ns > _SYSTEM_SHARE * pilot.cpu_ns:
-        yield MOSTLY_SYSTEM.found(_of_the_kernel(pilot.runs, system_ns / pilot.cpu_ns), pilot.name)
+        yield MOSTLY_SYSTEM.found(_of_the_kernel(pilot, system_ns / pilot.cpu_ns), pilot.name)
 
 
 def _load(pilot: CommandPilot) -> Iterator[Finding]:
@@ -96,20 +97,21 @@ def _load(pilot: CommandPilot) -> Iterator[Finding]:
 
 
 def _waiting(pilot: CommandPilot, does: Behavior) -> str:
-    text = f"spends {does.idle_share * 100:.0f} % of its time waiting for "
+    most = _most_gain(min(_user_share(pilot.runs) * _cpu_share(pilot), 1 - does.idle_share))
+    return (
+        f"spends {does.idle_share * 100:.0f} % of its time waiting for {_waits_for(pilot, does)}: "
+        f"a compiler will not help (at most {most})"
+    )
+
+
+def _waits_for(pilot: CommandPilot, does: Behavior) -> str:
     shares = wait_shares(run.activity for run in pilot.runs)
     if not shares:
-        text += "something other than a CPU"
-    elif shares[0].share >= _MOST:
-        text += shares[0].text
-    else:
-        shown = [each for each in shares if each.share >= _SHOWN_SHARE]
-        text += ", ".join(
-            f"{each.text} {does.idle_share * each.share * 100:.0f} %" for each in shown
-        )
-    user = median(run.user_ns / max(run.wall_ns, 1) for run in pilot.runs)
-    most = _most_gain(min(user, 1 - does.idle_share))
-    return f"{text}: a compiler will not help (at most {most})"
+        return "something other than a CPU"
+    if shares[0].share >= _MOST:
+        return shares[0].text
+    shown = [each for each in shares if each.share >= _SHOWN_SHARE]
+    return ", ".join(f"{each.text} {does.idle_share * each.share * 100:.0f} %" for each in shown)
 
 
 def wait_shares(runs: Iterable[TaskActivity | None]) -> tuple[WaitShare, ...]:
@@ -117,16 +119,25 @@ def wait_shares(runs: Iterable[TaskActivity | None]) -> tuple[WaitShare, ...]:
 
     Empty where most of it is not known.
     """
-    spent_ns: Counter[tuple[WaitCall, ...]] = Counter()
+    spent_ns: dict[tuple[WaitsFor, ...], Counter[str]] = {}
+    unknown_ns = 0
     for wait in (wait for run in runs if run is not None for wait in run.waits):
-        spent_ns[reasons(wait.calls)] += wait.ns
-    # Who was woken while it was looked at has no call any more: that is no reason of its own.
-    unknown_ns = spent_ns.pop((), 0)
-    known_ns = spent_ns.total()
+        # Who was woken while it was looked at has no call any more: that is no reason of its own.
+        if not (found := reasons(wait.calls)):
+            unknown_ns += wait.ns
+            continue
+        called = spent_ns.setdefault(tuple(dict.fromkeys(each.what for each in found)), Counter())
+        called.update({each.call: wait.ns // len(found) for each in found})
+    known_ns = sum(called.total() for called in spent_ns.values())
     if known_ns <= unknown_ns:
         return ()
-    found = (WaitShare(ns / known_ns, calls) for calls, ns in spent_ns.items())
-    return tuple(sorted(found, key=lambda each: -each.share))
+    shares = (
+        WaitShare(
+            called.total() / known_ns, what, tuple(call for call, _ in called.most_common() if call)
+        )
+        for what, called in spent_ns.items()
+    )
+    return tuple(sorted(shares, key=lambda each: -each.share))
 
 
 def reasons(calls: Sequence[WaitCall]) -> tuple[WaitCall, ...]:
@@ -145,16 +156,29 @@ def reasons(calls: Sequence[WaitCall]) -> tuple[WaitCall, ...]:
     return tuple(each for each in calls if each.what is not WaitsFor.CHILD) or calls
 
 
-def _of_the_kernel(runs: Sequence[PilotRun], share: float) -> str:
-    reason = _kernel_reason(runs)
+def _of_the_kernel(pilot: CommandPilot, share: float) -> str:
+    does = pilot.behavior
+    waits = f"; it waits for {_waits_for(pilot, does)}" if does.idle_share > _SHOWN_SHARE else ""
     return (
-        f"{share * 100:.0f} % of its CPU time is the kernel's{reason}: its flags reach the rest "
-        f"only, for at most {_most_gain(1 - share)}"
+        f"{share * 100:.0f} % of its CPU time is the kernel's{_kernel_reason(pilot.runs)}: its "
+        f"flags reach the rest only, for at most {_most_gain(_user_share(pilot.runs))}{waits}"
     )
+
+
+def _user_share(runs: Sequence[PilotRun]) -> float:
+    """The most that the share of user time in all CPU time can be: it is told at ticks."""
+    cpu_ns = sum(run.cpu_ns for run in runs)
+    return most_at_ticks(sum(run.user_ns for run in runs) / max(cpu_ns, 1), cpu_ns)
+
+
+def _cpu_share(pilot: CommandPilot) -> float:
+    return pilot.cpu_ns / max(pilot.wall_ns, 1)
 
 
 def _most_gain(share: float) -> str:
     """`+19 %`: the gain of a program whose own code has this share, if that took no time at all."""
+    if share >= 1:
+        return "any"
     return f"+{max(math.ceil(100 * share / (1 - share)), 1):,} %"
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from ensign.model.finding_kinds.judgment import STALE_READING, TICK_COUNTED, TIMER_GRID
 from ensign.model.findings import Finding, FindingKind
 from ensign.model.units import format_duration
+from ensign.stats.student import largest_share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,6 +32,7 @@ _MS = 1_000_000
 _GRIDS_NS = tuple(ms * _MS for ms in (1000, 500, 250, 200, 100, 50))
 _FEWEST_JUMPS, _FEWEST_EVENTS, _LEAST_COSINE = 8, 6, 0.8
 _FEWEST_READINGS, _LEAST_TICK_NS = 6, _MS
+_TICK_NS, _TICK_LEVEL = 4 * _MS, 0.99
 _FEWEST_OF_VARIANT, _FEWEST_REPEATS = 4, 3
 _CHANCE = 1e-4
 
@@ -55,6 +57,15 @@ def timer_grid_ns(durations_ns: Mapping[str, Sequence[int]]) -> int | None:
         if cosine >= _LEAST_COSINE:
             return grid_ns
     return None
+
+
+def most_at_ticks(share: float, whole_ns: float) -> float:
+    """Upper limit (99 %, one-sided) of a share of so much CPU time that was told at ticks.
+
+    Most kernels see at each tick (4 ms at 250 Hz) whether a task is in its own code or in the
+    kernel's, so a share is that of so many samples.
+    """
+    return largest_share(share, whole_ns / _TICK_NS, _TICK_LEVEL)
 
 
 def tick_ns(readings_ns: Sequence[int]) -> int | None:

@@ -67,3 +67,14 @@ def chi_squared_quantile(share: float, degrees: float) -> float:
     from scipy.special import chdtri  # noqa: PLC0415
 
     return float(chdtri(degrees, 1 - share))
+
+
+def largest_share(share: float, count: float, level: float) -> float:
+    """Upper limit of a probability of which a share of so many independent trials was seen.
+
+    One-sided and exact (Clopper and Pearson, 1934).
+    """
+    from scipy.special import betaincinv  # noqa: PLC0415
+
+    others = count * (1 - share)
+    return float(betaincinv(count * share + 1, others, level)) if others > 0 else 1.0
