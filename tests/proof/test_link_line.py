@@ -46,6 +46,13 @@ def test_one_symbol_from_the_archive_and_one_silently_from_the_shared_library() 
     assert (fact.order, fact.other, fact.symbols) == (Order.AFTER_SHARED, "-lslow", ("slow",))
 
 
+def test_a_shared_library_wins_over_an_archive_that_stands_before_the_object() -> None:
+    shared = LineInput(LinkWord("-lslow"), "libslow.so", "shared", frozenset({"slow"}))
+    inputs = (archive("liba.a", x="slow"), MAIN, shared)
+    (fact,) = order_facts(inputs, {})
+    assert (fact.order, fact.other, fact.winner) == (Order.BEFORE_OBJECTS, "main.o", "-lslow")
+
+
 def test_an_archive_twice_around_another_is_one_duplicate() -> None:
     a, b = archive("liba.a", x="fast"), archive("libb.a", y="slow")
     used = {"liba.a": frozenset({"x.o"}), "libb.a": frozenset({"y.o"})}

@@ -140,12 +140,16 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OrderFact:
-    """One oddity: the archive or library, the other file concerned, and the symbols."""
+    """One oddity: the archive or library, the other file concerned, and the symbols.
+
+    `winner` is the shared library that has these instead, where that is another one.
+    """
 
     order: Order
     library: str
     other: str = ""
     symbols: tuple[str, ...] = ()
+    winner: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,8 +128,10 @@ def _archive(
             return
     if after and not before:
         needing = next(other for other in inputs[index + 1 :] if _needs((other,), used) & after)
-        symbols = _some(after)
-        yield OrderFact(Order.BEFORE_OBJECTS, archive.word.text, needing.word.text, symbols)
+        having = (each for each in inputs if each.kind == "shared" and each.defines & after)
+        winner = next((each.word.text for each in having), "")
+        names = (archive.word.text, needing.word.text)
+        yield OrderFact(Order.BEFORE_OBJECTS, *names, _some(after), winner)
     elif not taken and not archive.path.startswith(_SYSTEM):
         yield OrderFact(Order.UNUSED, archive.word.text)
 

@@ -176,14 +176,15 @@ def _order(fact: OrderFact) -> str:
     match fact.order:
         case Order.BEFORE_OBJECTS:
             needing = f", which needs {symbols} of it" if symbols else ""
+            instead = f": the program uses {fact.winner}'s {symbols}" if fact.winner else ""
             return (
                 f"{fact.library} stands before {fact.other}{needing}; "
-                "a linker takes nothing from an archive for what comes later"
+                f"a linker takes nothing from an archive for what comes later{instead}"
             )
         case Order.AFTER_SHARED:
             return (
                 f"{fact.library} stands after {fact.other}, which has {symbols} too: "
-                "the program uses those of the shared library"
+                f"the program uses {fact.other}'s"
             )
         case Order.DUPLICATE:
             return f"{fact.library} is on the link line more than once"
