@@ -185,6 +185,17 @@ def test_sleeping_programs_race_by_whole_executions(ensign: Ensign) -> None:
     assert "waiting for a timer (clock_nanosleep): a compiler will not help (at most +" in done.said
 
 
+def test_what_bounds_commands_goes_before_an_undecided_verdict(ensign: Ensign) -> None:
+    commands = ("sh -c 'sleep 0.05 | cat'", "sh -c 'sleep 0.05 | cat -'")
+    done = ensign("compare", *commands, *SOON, "--export-json", "o.json")
+    assert done.status == 0, done.err
+    said = json.loads((ensign.folder / "o.json").read_text())
+    (finding, *_) = [each for each in said["findings"] if each["code"] == "mostly-waiting"]
+    assert "waiting for a timer (clock_nanosleep): a compiler will not help" in finding["text"]
+    if said["comparisons"][0]["direction"] == "unclear":
+        assert done.said.index("a compiler will not help") < done.said.index("is unclear")
+
+
 def test_the_cpu_time_of_all_threads_counts(ensign: Ensign, programs: Programs) -> None:
     done = ensign(
         "compare", f"{programs.threads} 1", f"{programs.threads} 8", *SOON,

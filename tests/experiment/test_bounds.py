@@ -118,6 +118,14 @@ def test_several_calls_of_one_kind_are_one_reason_and_a_part_is_told_beside_the_
     assert text.endswith("; it waits for the disk (fsync)")
 
 
+def test_many_short_processes_are_what_a_program_does() -> None:
+    ((code, text),) = told(pilot(70, 50, 120, processes=49, children_cpu_ns=100 * MS))
+    assert code == "short-processes"
+    assert text.startswith("starts 48 processes or more, which have 83 % of its CPU time, 2.08 ms")
+    assert told(pilot(70, 50, 120, processes=5, children_cpu_ns=110 * MS)) == []
+    assert told(pilot(700, 500, 1200, processes=49, children_cpu_ns=1000 * MS)) == []
+
+
 def test_a_program_that_computes_is_bound_by_itself() -> None:
     assert told(pilot(95, 5, 100)) == []
 

@@ -158,6 +158,8 @@ pub struct Activity {
     pub waits: Vec<Wait>,
     /// Different processes that were seen: a short one may not have been.
     pub processes: u64,
+    /// CPU time of processes that ended and were waited for, as far as it was seen.
+    pub children_cpu_ns: u64,
     /// Calls that read or wrote, and their bytes, as far as they were seen.
     pub reads: u64,
     pub read_bytes: u64,

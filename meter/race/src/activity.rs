@@ -39,6 +39,7 @@ struct States {
     calls: Vec<WaitCall>,
     transfers: Transfers,
     processes: Vec<pid_t>,
+    children_cpu_ns: u64,
 }
 
 impl States {
@@ -58,6 +59,8 @@ impl States {
             1 => {}
             _ => activity.several_ns += span_ns,
         }
+        let children_cpu_ns = self.children_cpu_ns;
+        activity.children_cpu_ns = activity.children_cpu_ns.max(children_cpu_ns);
         // What ended before it was waited for took its counts along.
         activity.reads = activity.reads.max(self.transfers.reads);
         activity.read_bytes = activity.read_bytes.max(self.transfers.read_bytes);
@@ -157,6 +160,7 @@ fn states(process_trees: &mut ProcessTrees, tree: usize, group: Group) -> States
     }
     for &pid in &members {
         states.transfers.add(Transfers::of(pid));
+        states.children_cpu_ns += procfs::children_cpu_ns(pid);
     }
     states.processes = members;
     states

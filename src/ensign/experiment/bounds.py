@@ -10,7 +10,12 @@ from statistics import median
 
 from ensign.experiment.metric_and_mode import Behavior, behavior_findings
 from ensign.experiment.pilots import CommandPilot, PilotRun
-from ensign.model.finding_kinds.race import LOAD_BOTTLENECK, MOSTLY_SYSTEM, MOSTLY_WAITING
+from ensign.model.finding_kinds.race import (
+    LOAD_BOTTLENECK,
+    MOSTLY_SYSTEM,
+    MOSTLY_WAITING,
+    SHORT_PROCESSES,
+)
 from ensign.model.findings import Finding
 from ensign.model.trials import TaskActivity, WaitCall, WaitsFor
 from ensign.model.units import format_duration, format_size
@@ -41,6 +46,8 @@ _WORDS = {
 _CALL_NS, _BYTE_NS, _FAULT_NS, _PROCESS_NS = 300, 0.3, 1_000, 400_000
 _EXPLAINED = 0.2
 _SMALL_BYTES = 512
+# To start a process and to load its libraries takes about a millisecond.
+_MANY_PROCESSES, _SHORT_NS = 10, 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +88,25 @@ def bound_findings(
         text = _waiting(pilot, does) + ("; raced in whole executions" * by_turns)
         yield MOSTLY_WAITING.found(text, pilot.name)
         return
+    yield from _short_processes(pilot)
     system_ns = median(run.system_ns for run in pilot.runs)
     if pilot.cpu_ns > _NOTEWORTHY_NS and system_ns > _SYSTEM_SHARE * pilot.cpu_ns:
         yield MOSTLY_SYSTEM.found(_of_the_kernel(pilot, system_ns / pilot.cpu_ns), pilot.name)
+
+
+def _short_processes(pilot: CommandPilot) -> Iterator[Finding]:
+    activity = [run.activity for run in pilot.runs if run.activity is not None]
+    if not activity or pilot.cpu_ns < _NOTEWORTHY_NS:
+        return
+    started = median(each.processes for each in activity) - 1
+    share = median(each.children_cpu_ns for each in activity) / pilot.cpu_ns
+    each_ns = share * pilot.cpu_ns / max(started, 1)
+    if started >= _MANY_PROCESSES and share >= _SYSTEM_SHARE and each_ns < _SHORT_NS:
+        text = (
+            f"starts {started:,.0f} processes or more, which have {min(share, 1) * 100:.0f} % of "
+            f"its CPU time, {format_duration(each_ns)} each at most: starting them is most of it"
+        )
+        yield SHORT_PROCESSES.found(text, pilot.name)
 
 
 def _load(pilot: CommandPilot) -> Iterator[Finding]:

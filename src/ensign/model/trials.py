@@ -118,7 +118,7 @@ class TaskActivity:
     `runnable_ns`: summed over the tasks; `storage_ns`: idle with a task in uninterruptible sleep.
     `busiest_cpu_ns` is the CPU time of the task that used most. `waits` are what the tasks slept
     in while none could run; `reads` and `writes` are calls, `processes` different ones, as far as
-    they were seen.
+    they were seen; `children_cpu_ns` is the CPU time of those that ended before it.
     """
 
     looks: Count = 0
@@ -131,6 +131,7 @@ class TaskActivity:
     busiest_cpu_ns: Count = 0
     waits: tuple[Wait, ...] = ()
     processes: Count = 0
+    children_cpu_ns: Count = 0
     reads: Count = 0
     read_bytes: Count = 0
     writes: Count = 0

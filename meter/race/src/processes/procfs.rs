@@ -107,6 +107,18 @@ pub(crate) fn is_in_call(pid: pid_t) -> bool {
     told.starts_with(|first: char| first.is_ascii_digit())
 }
 
+/// What the children used that a process waited for (ns), in whole ticks.
+pub(crate) fn children_cpu_ns(pid: pid_t) -> u64 {
+    let ticks = Stat::of(pid).map_or(0, |s| s.children_user_ticks + s.children_system_ticks);
+    ticks * tick_ns()
+}
+
+fn tick_ns() -> u64 {
+    // SAFETY: no memory is involved.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
+    1_000_000_000 / per_second
+}
+
 /// The folders of a process' tasks.
 pub(crate) fn tasks(pid: pid_t) -> impl Iterator<Item = PathBuf> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"));
@@ -250,9 +262,7 @@ fn status_value(status: &str, key: &str) -> u64 {
 /// Time that the hypervisor gave to other machines while a CPU of this one wanted to run.
 pub(crate) fn steal_ns() -> u64 {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
-    // SAFETY: no memory is involved.
-    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
-    steal_ticks(&text) * (1_000_000_000 / per_second)
+    steal_ticks(&text) * tick_ns()
 }
 
 fn steal_ticks(stat: &str) -> u64 {

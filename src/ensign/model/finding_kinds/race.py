@@ -42,6 +42,13 @@ MOSTLY_SYSTEM = FindingKind(
     "Most of the program's CPU time is spent in the kernel, which its flags do not reach.",
     "Nothing. For a clearer answer take an input with which it computes more.",
 )
+SHORT_PROCESSES = FindingKind(
+    "short-processes",
+    Severity.NOTE,
+    "Most of the program's CPU time is that of many processes which it starts, so short that "
+    "starting them is most of what they do.",
+    "Start fewer of them, or compare what they compute on a larger input.",
+)
 SEVERAL_CPUS = FindingKind(
     "several-cpus",
     Severity.NOTE,
