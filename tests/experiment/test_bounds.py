@@ -133,5 +133,5 @@ def test_a_program_that_computes_is_bound_by_itself() -> None:
 def test_a_server_that_hardly_computes_is_bound_by_its_load() -> None:
     ((code, text),) = told(pilot(1, 1.2, 90), serves=True)
     assert code == "load-bottleneck"
-    assert text.startswith("the server computed for 2.2 ms of 90 ms: the load is the bottleneck")
+    assert text.startswith("the load is the bottleneck: the server computed for 2.2 ms of 90 ms")
     assert told(pilot(20, 5, 90), serves=True) == []

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ensign.model.finding_kinds.race import MOSTLY_WAITING
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import SignificantWorkloads, SuiteComparison, WorkloadComparison
 from ensign.report.verdict import verdict_of
@@ -52,6 +53,22 @@ def test_no_winner_is_said_in_the_strongest_true_words() -> None:
     assert unclear.headline == "No variant is shown to be faster than gcc-12-O2 by CPU time."
     none = verdict_of(empty_study())
     assert none.headline == "No variant was compared with the baseline."
+
+
+def test_what_bounds_all_workloads_goes_before_an_undecided_verdict() -> None:
+    rows = suite(("a", 0.0, 0.05))
+    names = study().workload_names
+    told = tuple(
+        MOSTLY_WAITING.found("spends 97 % of its time waiting for the disk (fsync); raced", name)
+        for name in names
+    )
+    verdict = verdict_of(study(suite=rows, findings=told))
+    assert verdict.headline.endswith(": spends 97 % of its time waiting for the disk (fsync).")
+    assert verdict.details[0].startswith("No variant is shown to be faster")
+    some = verdict_of(study(suite=rows, findings=told[1:]))
+    assert some.headline == verdict.details[0], "the others may tell the builds apart"
+    shown = verdict_of(study(findings=told))
+    assert shown.headline.startswith("clang-19-O3-lto is 4.0 % faster")
 
 
 def test_of_two_revisions_it_is_said_how_they_differ() -> None:

@@ -112,9 +112,9 @@ def _short_processes(pilot: CommandPilot) -> Iterator[Finding]:
 def _load(pilot: CommandPilot) -> Iterator[Finding]:
     if pilot.cpu_ns < _LOADED_SHARE * pilot.wall_ns:
         text = (
-            f"the server computed for {format_duration(pilot.cpu_ns)} of "
-            f"{format_duration(pilot.wall_ns)}: the load is the bottleneck, and a faster build "
-            "would hardly be seen by it; send more requests by each process and connection"
+            f"the load is the bottleneck: the server computed for {format_duration(pilot.cpu_ns)} "
+            f"of {format_duration(pilot.wall_ns)}; "
+            "send more requests by each process and connection"
         )
         yield LOAD_BOTTLENECK.found(text, pilot.name)
 

@@ -21,7 +21,6 @@ from ensign.report.layouts import (
     speaks_of_binaries,
     wide_spreads,
 )
-from ensign.report.notes import briefly_told
 from ensign.report.words import clean, listed, percent, plain_share, span_of
 from ensign.stats.winner import able, barred, shown_faster, winner
 
@@ -62,8 +61,8 @@ def _bound(result: Result) -> str:
     told = [each for each in result.findings if each.is_a(MOSTLY_WAITING, LOAD_BOTTLENECK)]
     if not told or len({each.subject for each in told}) < len(result.workload_names):
         return ""
-    (first, *_) = briefly_told(told)
-    return f"{first.subjects}: {first.text}."
+    subjects = dict.fromkeys(each.subject for each in told if each.subject != result.twin)
+    return f"{listed(tuple(subjects))}: {clean(told[0].text.partition('; ')[0])}."
 
 
 def _verdict_of(result: Result) -> Verdict:
