@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ensign.model.trials import TWIN, Latency, Mode, Trial, VariantTotals
-from ensign.stats.latency import latency_costs, timed_workloads
+from ensign.stats.rounds import latency_costs, timed_workloads
 from ensign.stats.suite import SuiteRule, compare_workloads
 
 

@@ -6,6 +6,7 @@ import pytest
 from ensign.model.trials import TWIN, Mode, Trial, VariantTotals
 from ensign.stats.readings import (
     most_at_ticks,
+    most_gain,
     reading_findings,
     repeated,
     tick_ns,
@@ -75,6 +76,14 @@ def test_a_share_told_at_ticks_is_below_its_limit(share: float, ticks: int) -> N
     seen = np.random.default_rng(7).binomial(ticks, share, 4000) / ticks
     covered = [share <= most_at_ticks(each, ticks * 4_000_000) for each in seen]
     assert np.mean(covered) > 0.985
+
+
+def test_what_a_program_can_gain_is_its_own_part_of_the_cost() -> None:
+    second = 1e9
+    assert most_gain(100 * second, 1000 * second, 1000 * second) == pytest.approx(0.111, abs=0.003)
+    assert most_gain(100 * second, 1000 * second, 2000 * second) == pytest.approx(0.0526, abs=0.002)
+    assert most_gain(second, second, second) == most_gain(0, 0, 0) == np.inf
+    assert most_gain(8 * second, 8 * second, 2 * second) == np.inf, "on several CPUs"
 
 
 def test_without_a_tick_a_share_may_be_any() -> None:

@@ -19,7 +19,7 @@ from ensign.model.finding_kinds.race import (
 from ensign.model.findings import Finding
 from ensign.model.trials import TaskActivity, WaitCall, WaitsFor
 from ensign.model.units import format_duration, format_size
-from ensign.stats.readings import most_at_ticks
+from ensign.stats.readings import most_gain
 
 _NOTEWORTHY_NS = 5_000_000
 _SYSTEM_SHARE = 0.6
@@ -120,10 +120,11 @@ def _load(pilot: CommandPilot) -> Iterator[Finding]:
 
 
 def _waiting(pilot: CommandPilot, does: Behavior) -> str:
-    most = _most_gain(min(_user_share(pilot.runs) * _cpu_share(pilot), 1 - does.idle_share))
+    most = _most_gain(pilot.runs, (run.wall_ns for run in pilot.runs))
+    most = min(most, (1 - does.idle_share) / does.idle_share)
     return (
         f"spends {does.idle_share * 100:.0f} % of its time waiting for {_waits_for(pilot, does)}: "
-        f"a compiler will not help (at most {most})"
+        f"a compiler will not help (at most {_gain(most)})"
     )
 
 
@@ -181,28 +182,22 @@ def reasons(calls: Sequence[WaitCall]) -> tuple[WaitCall, ...]:
 
 def _of_the_kernel(pilot: CommandPilot, share: float) -> str:
     does = pilot.behavior
+    most = _gain(_most_gain(pilot.runs, (run.cpu_ns for run in pilot.runs)))
     waits = f"; it waits for {_waits_for(pilot, does)}" if does.idle_share > _SHOWN_SHARE else ""
     return (
         f"{share * 100:.0f} % of its CPU time is the kernel's{_kernel_reason(pilot.runs)}: its "
-        f"flags reach the rest only, for at most {_most_gain(_user_share(pilot.runs))}{waits}"
+        f"flags reach the rest only, for at most {most}{waits}"
     )
 
 
-def _user_share(runs: Sequence[PilotRun]) -> float:
-    """The most that the share of user time in all CPU time can be: it is told at ticks."""
-    cpu_ns = sum(run.cpu_ns for run in runs)
-    return most_at_ticks(sum(run.user_ns for run in runs) / max(cpu_ns, 1), cpu_ns)
+def _most_gain(runs: Sequence[PilotRun], costs_ns: Iterable[int]) -> float:
+    user_ns, cpu_ns = sum(run.user_ns for run in runs), sum(run.cpu_ns for run in runs)
+    return most_gain(user_ns, cpu_ns, sum(costs_ns))
 
 
-def _cpu_share(pilot: CommandPilot) -> float:
-    return pilot.cpu_ns / max(pilot.wall_ns, 1)
-
-
-def _most_gain(share: float) -> str:
-    """`+19 %`: the gain of a program whose own code has this share, if that took no time at all."""
-    if share >= 1:
-        return "any"
-    return f"+{max(math.ceil(100 * share / (1 - share)), 1):,} %"
+def _gain(share: float) -> str:
+    """`+19 %`, rounded up."""
+    return f"+{max(math.ceil(100 * share), 1):,} %" if math.isfinite(share) else "any"
 
 
 def _kernel_reason(runs: Sequence[PilotRun]) -> str:

@@ -28,12 +28,18 @@ from ensign.model.trials import TWIN, Metric, Mode, Trial
 from ensign.stats.both_metrics import beside, time_shares
 from ensign.stats.disturbed import noisiest_findings, taken_findings
 from ensign.stats.holm import significant_workloads
-from ensign.stats.latency import PERCENTILES, latency_costs, timed_workloads
 from ensign.stats.layouts import by_relink
 from ensign.stats.named_scores import judged_tests
 from ensign.stats.pair import Rule
 from ensign.stats.readings import reading_findings
-from ensign.stats.rounds import RoundCosts, round_costs, round_findings
+from ensign.stats.rounds import (
+    PERCENTILES,
+    RoundCosts,
+    latency_costs,
+    round_costs,
+    round_findings,
+    timed_workloads,
+)
 from ensign.stats.stopping import (
     correlated_rounds,
     few_executions_decide,

@@ -16,7 +16,8 @@ from ensign.model.findings import Finding
 from ensign.model.quoting import quoted
 from ensign.model.results import FunctionCosts, MachineFacts, Result, Spread, Stopped, VariantFacts
 from ensign.model.traced_execution import MappedFile, WhatRan
-from ensign.model.trials import TWIN, Mode, Trial, VariantFailure
+from ensign.model.trials import TWIN, Metric, Mode, Trial, VariantFailure, VariantTotals
+from ensign.stats.readings import most_gain
 from ensign.stats.rounds import RoundCosts
 from ensign.stats.trials import mean_cost_ns
 
@@ -65,7 +66,17 @@ class Measuring:
             not_judged=seen.not_judged,
             score=fmean(scores) if scores else None,
             unit=totals[0].unit,
+            most_gain=self._most_gain(totals),
         )
+
+    def _most_gain(self, totals: Sequence[VariantTotals]) -> float | None:
+        walls = self.costs.metric is not Metric.CPU
+        most = most_gain(
+            sum(one.user_ns for one in totals),
+            sum(one.cpu_ns for one in totals),
+            sum(one.wall_ns if walls else one.cpu_ns for one in totals),
+        )
+        return most if math.isfinite(most) else None
 
     def _log_ratios(self, variant: str, workload: str) -> tuple[float, ...]:
         d = self.costs.log_ratios(variant, self.costs.variants[0])

@@ -84,6 +84,7 @@ class MeasuredRow:
     system: str
     memory: str
     score: str
+    most_gain: str
 
 
 def render(result: Result) -> str:
@@ -239,6 +240,7 @@ def _measured(result: Result) -> list[MeasuredRow]:
             system=figures.seconds(each.system_s, result.time_unit),
             memory=figures.size(each.peak_memory_bytes),
             score="".join(figures.score(each.score)),
+            most_gain=figures.most_gain(each.most_gain),
         )
         for each in result.measured
     ]

@@ -18,6 +18,8 @@ READ = (
     "gives one value of a percentile."
 )
 
+_ANY_GAIN = 9.0
+
 
 @dataclass(frozen=True, slots=True)
 class LatencyRow:
@@ -111,6 +113,13 @@ def size(size_bytes: int) -> str:
 def share(value: float) -> str:
     """`98.2 %` of a measured share; `unknown` when it is none."""
     return f"{value * 100:.1f} %" if math.isfinite(value) else "unknown"
+
+
+def most_gain(share: float | None) -> str:
+    """`+19 %`, rounded up; `any` where nearly all of it is the program's own code."""
+    if share is None or share > _ANY_GAIN:
+        return "any"
+    return f"+{math.ceil(share * 100)} %"
 
 
 def score(value: float | None) -> tuple[str, ...]:

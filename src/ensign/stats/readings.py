@@ -68,6 +68,17 @@ def most_at_ticks(share: float, whole_ns: float) -> float:
     return largest_share(share, whole_ns / _TICK_NS, _TICK_LEVEL)
 
 
+def most_gain(user_ns: float, cpu_ns: float, cost_ns: float) -> float:
+    """Upper limit (99 %) of the speedup of a program whose own code took no time at all.
+
+    Its cost is CPU time or wall time; infinite where that may be all of it.
+    """
+    if not cpu_ns or not cost_ns:
+        return math.inf
+    share = most_at_ticks(user_ns / cpu_ns, cpu_ns) * cpu_ns / cost_ns
+    return share / (1 - share) if share < 1 else math.inf
+
+
 def tick_ns(readings_ns: Sequence[int]) -> int | None:
     """The tick of which all readings are multiples, if it is a millisecond or more."""
     if len(set(readings_ns)) < _FEWEST_READINGS:

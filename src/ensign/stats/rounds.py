@@ -1,8 +1,14 @@
-"""Rounds as one table of log costs. A round is one execution of every workload."""
+"""Rounds as one table of log costs, or of log latencies at a percentile.
+
+A round is one execution of every workload. A percentile of one execution is one observation:
+percentiles of several executions are never pooled.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,15 +17,17 @@ from numpy.typing import NDArray
 from ensign.model.errors import InputError
 from ensign.model.finding_kinds.judgment import INCOMPLETE_ROUNDS
 from ensign.model.findings import Finding
-from ensign.model.trials import TWIN
-from ensign.stats.trials import log_cost
+from ensign.model.trials import TWIN, Metric
+from ensign.stats.trials import beside_baseline, log_cost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ensign.model.trials import Metric, Trial
+    from ensign.model.trials import Trial
 
 Floats = NDArray[np.float64]
+
+PERCENTILES = ("p50", "p95", "p99", "p999")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,3 +136,27 @@ def _is_whole(row: dict[str, Trial], variants: Sequence[str], workloads: Sequenc
         workload in row and set(variants) <= {totals.variant for totals in row[workload].variants}
         for workload in workloads
     )
+
+
+def timed_workloads(trials: Sequence[Trial], workloads: Sequence[str]) -> tuple[str, ...]:
+    """The workloads of which every variant of every trial has its latencies."""
+    timed = dict.fromkeys((trial.workload for trial in trials), True)
+    for trial in trials:
+        timed[trial.workload] &= all(totals.latency is not None for totals in trial.variants)
+    return tuple(name for name in workloads if timed.get(name))
+
+
+def latency_costs(
+    trials: Sequence[Trial], variants: Sequence[str], workloads: Sequence[str], percentile: str
+) -> RoundCosts:
+    """Whole rounds of ln(latency in ns at that percentile), of timed workloads. By wall time."""
+    return round_costs(trials, variants, workloads, Metric.WALL, _log_at(percentile))
+
+
+def _log_at(percentile: str) -> Callable[[Trial, str], float]:
+    def log_latency(trial: Trial, variant: str) -> float:
+        value: int = getattr(trial.variant(variant).latency, percentile)
+        # The histogram's least value.
+        return math.log(max(value, 1))
+
+    return lambda trial, variant: beside_baseline(trial, variant, partial(log_latency, trial))
