@@ -25,7 +25,8 @@ class SandboxSection(Section):
 
     They see it read-only, without home folders, `/tmp`, `/run`, network and other processes; what
     they need of that is named here. Paths are relative to the study's folder. An environment is
-    made for them; of the caller's variables they get PATH and those that are named.
+    made for them; of the caller's variables they get PATH and those that are named. `/dev` and
+    `/proc` are their own, also where something in them is named; `/dev/shm` has 256 MiB.
     """
 
     read: list[PathText] = Field(
