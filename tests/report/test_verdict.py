@@ -11,6 +11,7 @@ from report_data import (
     compared_rows,
     compared_several,
     comparison,
+    confirmed_study,
     empty_study,
     study,
     unbounded,
@@ -68,6 +69,14 @@ def test_what_bounds_all_workloads_goes_before_an_undecided_verdict() -> None:
     some = verdict_of(study(suite=rows, findings=told[1:]))
     assert some.headline == verdict.details[0], "the others may tell the builds apart"
     shown = verdict_of(study(findings=told))
+    assert shown.headline.startswith("clang-19-O3-lto is 4.0 % faster")
+
+
+def test_what_bounds_it_does_not_go_before_what_a_confirmation_shows() -> None:
+    told = tuple(MOSTLY_WAITING.found("waits", name) for name in study().workload_names)
+    both = replace(confirmed_study(), suite=suite(("a", 0.0, 0.05)), findings=told)
+    assert both.confirmation is not None
+    shown = verdict_of(replace(both, confirmation=replace(both.confirmation, result=study())))
     assert shown.headline.startswith("clang-19-O3-lto is 4.0 % faster")
 
 

@@ -14,7 +14,7 @@ from ensign.model.trials import Metric
 from ensign.model.units import pluralize, speedup
 from ensign.report import words
 from ensign.report.both_metrics import both_said, why_they_disagree
-from ensign.report.confirmation import confirmation_text, pending_text
+from ensign.report.confirmation import confirmation_text, confirmed, pending_text
 from ensign.report.layouts import (
     beside_spread,
     fresh_sentence,
@@ -54,7 +54,7 @@ def _bound(result: Result) -> str:
     """What everything that was raced waits for; empty where it does not decide the verdict."""
     if result.withheld or any(
         each.comparison.direction is not Direction.UNCLEAR
-        for each in result.suite
+        for each in (confirmed(result) or result).suite
         if each.comparison.variant != result.twin
     ):
         return ""
