@@ -5,8 +5,8 @@
 use crate::halt::Halt;
 use crate::processes::freezer::Group;
 use crate::processes::process_trees::ProcessTrees;
-use crate::processes::procfs;
-use crate::waits::{self, Transfers};
+use crate::processes::procfs::{self, Transfers};
+use crate::waits::wait_call;
 use ensign_host::clock;
 use ensign_host::wait::Waiter;
 use ensign_protocol::records::{Activity, Wait, WaitCall};
@@ -16,7 +16,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::fd::RawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const LONGEST_PAUSE_NS: u64 = 1_000_000;
 const SHORTEST_PAUSE_NS: u64 = 150_000;
@@ -35,11 +35,19 @@ struct States {
     runnable: u64,
     storage: u64,
     busiest_cpu_ns: u64,
+    asleep: Vec<Asleep>,
     /// Of a tree in which no task can run.
     calls: Vec<WaitCall>,
     transfers: Transfers,
     processes: Vec<pid_t>,
     children_cpu_ns: u64,
+}
+
+/// A task that cannot run; `storage`: its sleep cannot be interrupted.
+struct Asleep {
+    pid: pid_t,
+    task: PathBuf,
+    storage: bool,
 }
 
 impl States {
@@ -59,8 +67,7 @@ impl States {
             1 => {}
             _ => activity.several_ns += span_ns,
         }
-        let children_cpu_ns = self.children_cpu_ns;
-        activity.children_cpu_ns = activity.children_cpu_ns.max(children_cpu_ns);
+        activity.children_cpu_ns = activity.children_cpu_ns.max(self.children_cpu_ns);
         // What ended before it was waited for took its counts along.
         activity.reads = activity.reads.max(self.transfers.reads);
         activity.read_bytes = activity.read_bytes.max(self.transfers.read_bytes);
@@ -150,13 +157,19 @@ fn states(process_trees: &mut ProcessTrees, tree: usize, group: Group) -> States
     for &pid in &members {
         count(pid, &mut states);
     }
-    let drained = process_trees.drained.borrow();
-    if states.runnable == 0 && members.iter().any(|&pid| writes_to(pid, &drained)) {
-        // It waits for the meter to take its output: that is no waiting of its own.
-        states.runnable = 1;
-    }
     if states.runnable == 0 {
-        states.calls = members.iter().flat_map(|&pid| calls_of(pid)).collect();
+        let stands = |each: &Asleep| fs::read_to_string(each.task.join("syscall"));
+        let calls: Vec<(&Asleep, String)> = (states.asleep.iter())
+            .map(|each| (each, stands(each).unwrap_or_default()))
+            .collect();
+        let drained = process_trees.drained.borrow();
+        if (calls.iter()).any(|(each, call)| writes_to(each.pid, call, &drained)) {
+            // It waits for the meter to take its output: that is no waiting of its own.
+            states.runnable = 1;
+        } else {
+            let wait = |(each, call): &(&Asleep, String)| wait_call(each.pid, call, each.storage);
+            states.calls = calls.iter().map(wait).collect();
+        }
     }
     for &pid in &members {
         states.transfers.add(Transfers::of(pid));
@@ -166,25 +179,10 @@ fn states(process_trees: &mut ProcessTrees, tree: usize, group: Group) -> States
     states
 }
 
-/// What the sleeping tasks of a process wait for.
-fn calls_of(pid: pid_t) -> Vec<WaitCall> {
-    let mut calls = Vec::new();
-    for task in procfs::tasks(pid) {
-        match state_of(&task) {
-            Some(b'Z' | b'X') | None => {}
-            Some(state) => calls.push(waits::wait_call(pid, &task, state == b'D')),
-        }
-    }
-    calls
-}
-
-/// Whether a task is held up by one of these pipes being full.
-fn writes_to(pid: pid_t, pipes: &[u64]) -> bool {
-    procfs::tasks(pid)
-        .filter_map(|task| fs::read_to_string(task.join("syscall")).ok())
-        .filter_map(|call| written_fd(&call))
-        .filter_map(|fd| fs::metadata(format!("/proc/{pid}/fd/{fd}")).ok())
-        .any(|file| pipes.contains(&file.ino()))
+/// Whether a task in this system call is held up by one of these pipes being full.
+fn writes_to(pid: pid_t, call: &str, pipes: &[u64]) -> bool {
+    let file = written_fd(call).and_then(|fd| fs::metadata(format!("/proc/{pid}/fd/{fd}")).ok());
+    file.is_some_and(|file| pipes.contains(&file.ino()))
 }
 
 /// The descriptor that the system call under way writes into.
@@ -202,18 +200,18 @@ pub(crate) fn written_fd(call: &str) -> Option<u64> {
 
 fn count(pid: pid_t, states: &mut States) {
     for task in procfs::tasks(pid) {
-        let Some(state) = state_of(&task) else {
-            continue;
-        };
-        match state {
-            b'R' => {
+        match state_of(&task) {
+            Some(b'R') => {
                 states.runnable += 1;
                 let cpu_ns = procfs::task_cpu_ns(&task);
                 states.busiest_cpu_ns = states.busiest_cpu_ns.max(cpu_ns);
             }
-            b'D' => states.storage += 1,
-            b'Z' | b'X' => continue,
-            _ => {}
+            Some(b'Z' | b'X') | None => continue,
+            Some(state) => {
+                let storage = state == b'D';
+                states.storage += u64::from(storage);
+                states.asleep.push(Asleep { pid, task, storage });
+            }
         }
         states.tasks += 1;
     }

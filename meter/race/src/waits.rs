@@ -4,7 +4,6 @@ use ensign_protocol::records::{WaitCall, WaitsFor};
 use libc::{c_long, pid_t};
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
 
 /// Where it stands in a call: not in one, or the kernel does not tell.
 const NO_CALL: &str = "";
@@ -67,12 +66,9 @@ const CALLS: &[(c_long, &str, Reason)] = &[
     (libc::SYS_epoll_wait, "epoll_wait", Always(Events)),
 ];
 
-/// Of one task, by its folder in /proc; `storage`: its sleep cannot be interrupted.
-pub(crate) fn wait_call(pid: pid_t, task: &Path, storage: bool) -> WaitCall {
-    let Ok(text) = fs::read_to_string(task.join("syscall")) else {
-        return told(Unknown, NO_CALL);
-    };
-    let mut call = parse(&text, |fd| kind_of(&format!("/proc/{pid}/fd/{fd}")));
+/// Of one task that stands in this call; `storage`: its sleep cannot be interrupted.
+pub(crate) fn wait_call(pid: pid_t, text: &str, storage: bool) -> WaitCall {
+    let mut call = parse(text, |fd| kind_of(&format!("/proc/{pid}/fd/{fd}")));
     if storage && (call.what == Unknown && call.call == FAULT || call.what == Other) {
         call.what = Disk;
     }
@@ -122,41 +118,6 @@ fn kind_of(path: &str) -> WaitsFor {
     }
 }
 
-/// Calls and bytes of `read` and `write` so far, as a process and what it waited for had them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Transfers {
-    pub reads: u64,
-    pub read_bytes: u64,
-    pub writes: u64,
-    pub written_bytes: u64,
-}
-
-impl Transfers {
-    pub(crate) fn of(pid: pid_t) -> Transfers {
-        Transfers::parse(&fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default())
-    }
-
-    fn parse(text: &str) -> Transfers {
-        let value = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|rest| rest.trim().parse().ok()).unwrap_or(0)
-        };
-        Transfers {
-            reads: value("syscr:"),
-            read_bytes: value("rchar:"),
-            writes: value("syscw:"),
-            written_bytes: value("wchar:"),
-        }
-    }
-
-    pub(crate) fn add(&mut self, more: Transfers) {
-        self.reads += more.reads;
-        self.read_bytes += more.read_bytes;
-        self.writes += more.writes;
-        self.written_bytes += more.written_bytes;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,19 +143,5 @@ mod tests {
         assert_eq!(kind_of("/dev/null"), Terminal);
         assert_eq!(kind_of("/"), Disk);
         assert_eq!(kind_of("/no/such/file"), Unknown);
-    }
-
-    #[test]
-    fn transfers_are_read_by_their_names() {
-        let text = "rchar: 30\nwchar: 4\nsyscr: 5\nsyscw: 6\nread_bytes: 7\n";
-        let expected = Transfers {
-            reads: 5,
-            read_bytes: 30,
-            writes: 6,
-            written_bytes: 4,
-        };
-        assert_eq!(Transfers::parse(text), expected);
-        let own = std::process::id() as pid_t;
-        assert!(Transfers::of(own).reads > 0);
     }
 }

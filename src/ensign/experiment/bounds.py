@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from ensign.model.finding_kinds.race import (
 )
 from ensign.model.findings import Finding
 from ensign.model.trials import TaskActivity, WaitCall, WaitsFor
-from ensign.model.units import format_duration, format_size
+from ensign.model.units import format_duration, format_gain, format_size
 from ensign.stats.readings import most_gain
 
 _NOTEWORTHY_NS = 5_000_000
@@ -69,12 +68,18 @@ class WaitShare:
 
 
 def usage_findings(
-    pilots: Sequence[CommandPilot], *, servers: bool = False, cpus: int | None = None
+    pilots: Sequence[CommandPilot],
+    *,
+    servers: bool = False,
+    cpus: int | None = None,
+    by_turns: bool = True,
 ) -> Iterator[Finding]:
     """Findings on the use of the CPU, where programs may use so many CPUs."""
     for pilot in pilots:
-        yield from behavior_findings(pilot.behavior, pilot.name, serves=servers, cpus=cpus)
-        yield from bound_findings(pilot, serves=servers)
+        yield from behavior_findings(
+            pilot.behavior, pilot.name, serves=servers, cpus=cpus, by_turns=by_turns
+        )
+        yield from bound_findings(pilot, serves=servers, by_turns=by_turns)
 
 
 def bound_findings(
@@ -124,7 +129,7 @@ def _waiting(pilot: CommandPilot, does: Behavior) -> str:
     most = min(most, (1 - does.idle_share) / does.idle_share)
     return (
         f"spends {does.idle_share * 100:.0f} % of its time waiting for {_waits_for(pilot, does)}: "
-        f"a compiler will not help (at most {_gain(most)})"
+        f"a compiler will not help (at most {format_gain(most)})"
     )
 
 
@@ -182,7 +187,7 @@ def reasons(calls: Sequence[WaitCall]) -> tuple[WaitCall, ...]:
 
 def _of_the_kernel(pilot: CommandPilot, share: float) -> str:
     does = pilot.behavior
-    most = _gain(_most_gain(pilot.runs, (run.cpu_ns for run in pilot.runs)))
+    most = format_gain(_most_gain(pilot.runs, (run.cpu_ns for run in pilot.runs)))
     waits = f"; it waits for {_waits_for(pilot, does)}" if does.idle_share > _SHOWN_SHARE else ""
     return (
         f"{share * 100:.0f} % of its CPU time is the kernel's{_kernel_reason(pilot.runs)}: its "
@@ -195,21 +200,17 @@ def _most_gain(runs: Sequence[PilotRun], costs_ns: Iterable[int]) -> float:
     return most_gain(user_ns, cpu_ns, sum(costs_ns))
 
 
-def _gain(share: float) -> str:
-    """`+19 %`, rounded up."""
-    return f"+{max(math.ceil(100 * share), 1):,} %" if math.isfinite(share) else "any"
-
-
 def _kernel_reason(runs: Sequence[PilotRun]) -> str:
     """What most of the system time is for, by counts; empty where that cannot be told."""
-    seen = [run for run in runs if run.activity is not None and run.activity.looks]
+    seen = [(run, run.activity) for run in runs if run.activity and run.activity.looks]
     if not seen:
         return ""
-    activity = [run.activity or TaskActivity() for run in seen]
-    writes, reads = (median(getattr(each, name) for each in activity) for name in _COUNTS)
-    written, read = (median(getattr(each, name) for each in activity) for name in _BYTES)
-    faults = median(run.page_faults for run in seen)
-    started = median(each.processes for each in activity) - 1
+    writes = median(each.writes for _, each in seen)
+    written = median(each.written_bytes for _, each in seen)
+    reads = median(each.reads for _, each in seen)
+    read = median(each.read_bytes for _, each in seen)
+    faults = median(run.page_faults for run, _ in seen)
+    started = median(each.processes for _, each in seen) - 1
     costs = {
         _transfers("write", writes, written): writes * _CALL_NS + written * _BYTE_NS,
         _transfers("read", reads, read): reads * _CALL_NS + read * _BYTE_NS,
@@ -217,13 +218,9 @@ def _kernel_reason(runs: Sequence[PilotRun]) -> str:
         f"it starts {started:,.0f} processes or more": started * _PROCESS_NS,
     }
     whole, (text, largest) = sum(costs.values()), max(costs.items(), key=lambda pair: pair[1])
-    system_ns = median(run.system_ns for run in seen)
+    system_ns = median(run.system_ns for run, _ in seen)
     enough = largest >= _EXPLAINED * system_ns and largest >= _MOST * whole
     return f" ({text})" if enough else ""
-
-
-_COUNTS = ("writes", "reads")
-_BYTES = ("written_bytes", "read_bytes")
 
 
 def _transfers(name: str, calls: float, total_bytes: float) -> str:

@@ -93,7 +93,7 @@ class WaitsFor(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class WaitCall:
     """A system call in which a task sleeps; `call` is empty where it is not known by name."""
 

@@ -119,6 +119,11 @@ def format_percent(share: float, digits: int = 1) -> str:
     return f"{sign}{abs(rounded):.{digits}f} %"
 
 
+def format_gain(share: float) -> str:
+    """`+19 %`: a limit of a speedup, rounded up; `any` where there is none."""
+    return f"+{max(math.ceil(100 * share), 1):,} %" if math.isfinite(share) else "any"
+
+
 def pluralize(number: int, noun: str) -> str:
     """`1 build`, `3 builds`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

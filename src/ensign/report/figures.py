@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ensign.model.quoting import visible
 from ensign.model.results import LatencyComparison, Result, Spread
-from ensign.model.units import format_duration, format_size
+from ensign.model.units import format_duration, format_gain, format_size
 from ensign.report import words
 from ensign.report.words import clean
 
@@ -119,7 +119,7 @@ def most_gain(share: float | None) -> str:
     """`+19 %`, rounded up; `any` where nearly all of it is the program's own code."""
     if share is None or share > _ANY_GAIN:
         return "any"
-    return f"+{math.ceil(share * 100)} %"
+    return format_gain(share)
 
 
 def score(value: float | None) -> tuple[str, ...]:

@@ -126,6 +126,11 @@ pub(crate) fn tasks(pid: pid_t) -> impl Iterator<Item = PathBuf> {
     tasks.map(|task| task.path())
 }
 
+/// The number of a task, by its folder.
+pub(crate) fn number_of(task: &Path) -> Option<pid_t> {
+    task.file_name()?.to_str()?.parse().ok()
+}
+
 /// What a task used so far (ns), by its folder; 0 where the kernel does not tell.
 pub(crate) fn task_cpu_ns(task: &Path) -> u64 {
     let text = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
@@ -135,14 +140,12 @@ pub(crate) fn task_cpu_ns(task: &Path) -> u64 {
 
 /// How long each task of a process ran, and waited for a CPU (ns).
 pub(crate) fn scheduled(pid: pid_t) -> Vec<(pid_t, (u64, u64))> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
-    let tasks = tasks.into_iter().flatten().flatten();
-    tasks
+    tasks(pid)
         .filter_map(|task| {
-            let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
+            let text = fs::read_to_string(task.join("schedstat")).ok()?;
             let mut numbers = text.split_ascii_whitespace().map(str::parse);
             let (run_ns, wait_ns) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
-            Some((task.file_name().to_str()?.parse().ok()?, (run_ns, wait_ns)))
+            Some((number_of(&task)?, (run_ns, wait_ns)))
         })
         .collect()
 }
@@ -235,11 +238,8 @@ impl Footprint {
             page_faults: Stat::of(pid).map_or(0, |stat| stat.page_faults),
             ..Footprint::default()
         };
-        let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
-            return footprint;
-        };
-        for thread in threads.flatten() {
-            let Ok(status) = fs::read_to_string(thread.path().join("status")) else {
+        for thread in tasks(pid) {
+            let Ok(status) = fs::read_to_string(thread.join("status")) else {
                 continue;
             };
             footprint.peak_memory_bytes = status_value(&status, "VmHWM:") * 1024;
@@ -247,6 +247,37 @@ impl Footprint {
             footprint.involuntary_switches += status_value(&status, "nonvoluntary_ctxt_switches:");
         }
         footprint
+    }
+}
+
+/// Calls and bytes of `read` and `write` so far, as a process and what it waited for had them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Transfers {
+    pub reads: u64,
+    pub read_bytes: u64,
+    pub writes: u64,
+    pub written_bytes: u64,
+}
+
+impl Transfers {
+    pub(crate) fn of(pid: pid_t) -> Transfers {
+        Transfers::parse(&fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Transfers {
+        Transfers {
+            reads: status_value(text, "syscr:"),
+            read_bytes: status_value(text, "rchar:"),
+            writes: status_value(text, "syscw:"),
+            written_bytes: status_value(text, "wchar:"),
+        }
+    }
+
+    pub(crate) fn add(&mut self, more: Transfers) {
+        self.reads += more.reads;
+        self.read_bytes += more.read_bytes;
+        self.writes += more.writes;
+        self.written_bytes += more.written_bytes;
     }
 }
 
@@ -313,5 +344,19 @@ mod tests {
         let status = "voluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t9\n";
         assert_eq!(status_value(status, "voluntary_ctxt_switches:"), 5);
         assert_eq!(status_value(status, "nonvoluntary_ctxt_switches:"), 9);
+    }
+
+    #[test]
+    fn transfers_are_read_by_their_names() {
+        let text = "rchar: 30\nwchar: 4\nsyscr: 5\nsyscw: 6\nread_bytes: 7\n";
+        let expected = Transfers {
+            reads: 5,
+            read_bytes: 30,
+            writes: 6,
+            written_bytes: 4,
+        };
+        assert_eq!(Transfers::parse(text), expected);
+        let own = std::process::id() as pid_t;
+        assert!(Transfers::of(own).reads > 0);
     }
 }

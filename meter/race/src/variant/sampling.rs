@@ -3,6 +3,7 @@
 use super::Variant;
 use crate::follow::places::{self, Code, Region};
 use crate::processes::freezer::Group;
+use crate::processes::procfs;
 use crate::run_state::RunState;
 use ensign_protocol::records::{CodeSamples, Mapped, SampledFile};
 use libc::pid_t;
@@ -180,11 +181,8 @@ fn find(regions: &[Region], place: u64) -> Option<&Region> {
 }
 
 fn tasks_of(pid: pid_t) -> Vec<pid_t> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
-    let tasks = tasks.into_iter().flatten().flatten();
-    let mut numbers: Vec<pid_t> = tasks
-        .filter_map(|task| task.file_name().to_str()?.parse().ok())
-        .collect();
+    let tasks = procfs::tasks(pid);
+    let mut numbers: Vec<pid_t> = tasks.filter_map(|task| procfs::number_of(&task)).collect();
     numbers.sort_unstable();
     numbers
 }

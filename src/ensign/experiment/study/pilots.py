@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from ensign.experiment.bounds import bound_findings
+from ensign.experiment.bounds import usage_findings
 from ensign.experiment.loop import trial_seed
 from ensign.experiment.machine import CpuPlan
 from ensign.experiment.metric_and_mode import (
     MetricAndMode,
     Requested,
-    behavior_findings,
     choose,
     runs_to_look_at,
     runs_to_look_at_again,
@@ -207,16 +206,13 @@ def _findings(
     study: Study, workload: Workload, sight: CommandPilot, cpus: CpuPlan
 ) -> Sequence[Finding]:
     chosen = _chosen(study, workload, sight, study.race.metric)
-    by_turns = chosen.mode is Mode.ALTERNATING
     return (
-        *behavior_findings(
-            sight.behavior,
-            workload.name,
-            serves=_serves(workload),
+        *usage_findings(
+            (sight,),
+            servers=_serves(workload),
             cpus=len(set(cpus.widened().program)),
-            by_turns=by_turns,
+            by_turns=chosen.mode is Mode.ALTERNATING,
         ),
-        *bound_findings(sight, serves=_serves(workload), by_turns=by_turns),
         *(replace(finding, subject=workload.name) for finding in chosen.findings),
     )
 

@@ -111,8 +111,9 @@ def _plt(seen: BuildEvidence) -> Iterator[Finding]:
 def _not_interposable(seen: BuildEvidence) -> Iterator[Finding]:
     """Of a library that exports one function, no call can pass over another."""
     exported = seen.proof.binary.exported_functions
-    whys = [*_direct_calls(seen)]
-    if seen.proof.binary.shared_library and exported >= _TWO and whys:
+    if not seen.proof.binary.shared_library or exported < _TWO:
+        return
+    if whys := [*_direct_calls(seen)]:
         text = (
             f"{' and '.join(whys)}: calls among the {exported} functions that the library exports "
             "may be direct or inlined, so they pass over one that LD_PRELOAD or the program puts "
@@ -136,8 +137,9 @@ def _direct_calls(seen: BuildEvidence) -> Iterator[str]:
 
 def _interposes_nothing(compiled: Compiled) -> bool:
     by_gcc = compiled.unit is not None and compiled.unit.compiler.startswith("GCC")
-    implied = "off" if by_gcc and level_of(compiled.words) == "-Ofast" else "on"
-    return effects(compiled.words or ()).get(_INTERPOSITION, implied) == "off"
+    chosen = effects(compiled.words or ())
+    implied = "off" if by_gcc and chosen.get("O") == "-Ofast" else "on"
+    return chosen.get(_INTERPOSITION, implied) == "off"
 
 
 def code_findings(seen: BuildEvidence, look: Unoptimized | None) -> Iterator[Finding]:
