@@ -32,6 +32,7 @@ from ensign.model.results import (
     VariantLayouts,
     WorkloadComparison,
 )
+from ensign.model.sweeps import Crossover, Curve, CurvePoint, Extremes, Sweep
 from ensign.model.trials import Better, Metric, Mode, NamedScore, SliceRecord, Trial, VariantTotals
 from ensign.stats.suite import band_edges, count_bands
 
@@ -563,3 +564,37 @@ def relinked_study() -> Result:
     names = ("clang-19-O3-lto", "gcc-12-O3-lto")
     truth = {name: TRUTH[name] for name in names}
     return study(truth, WORKLOADS[:2], layouts=relinks_of(names))
+
+
+def swept_study(better: Better | None = None, **changes: object) -> Result:
+    """A study whose one workload has a parameter: sizes, from which on builds are alike."""
+    sizes = (1.0, 64.0, 1024.0, 65536.0)
+    costs = {"gcc-12-O2": 0.0, "gcc-12-O0": 0.4, "clang-19-O2": -0.05, "clang-19-O0": 0.6}
+
+    def point(value: float, share: float) -> CurvePoint:
+        base = 50.0 + value / 20.0
+        mean = base + 50.0 * share
+        return CurvePoint(mean, mean * (1 - abs(share) / 20), mean * (1 + abs(share) / 20))
+
+    sweep = Sweep(
+        name="fill",
+        parameter="size",
+        unit="B",
+        values=sizes,
+        workloads=tuple(f"fill-{size:g}" for size in sizes),
+        level=0.95,
+        curves=tuple(
+            Curve(name, name[:-3], tuple(point(size, share) for size in sizes))
+            for name, share in costs.items()
+        ),
+        largest=(0.68, 0.64, 0.32, 0.0098),
+        extremes=(
+            Extremes("gcc-12", ("gcc-12-O2",), ("gcc-12-O0",)),
+            Extremes("clang-19", ("clang-19-O2", "clang-19-O1"), ("clang-19-O0",)),
+        ),
+        crossover=Crossover(65536.0, 1024.0, 65536.0),
+        score_unit="" if better is None else "msg/s",
+        better=better,
+    )
+    found = study({"gcc-12-O0": 1.4, "clang-19-O2": 0.97}, sweep.workloads, findings=())
+    return replace(found, **{"sweeps": (sweep,), **changes})  # type: ignore[arg-type]

@@ -16,7 +16,14 @@ REQUESTS = re.compile(r"""(?:src|href|srcset|action|data|poster)\s*=\s*["']([^"'
 
 
 @pytest.mark.parametrize(
-    "study", [data.study(), data.empty_study(), data.confirmed_study(), simulated_study()]
+    "study",
+    [
+        data.study(),
+        data.empty_study(),
+        data.confirmed_study(),
+        simulated_study(),
+        data.swept_study(),
+    ],
 )
 def test_figures_are_numbered_without_gaps(study: Result) -> None:
     numbers = [int(each) for each in re.findall(r"<b>Figure (\d+)\.</b>", as_html.render(study))]

@@ -18,10 +18,19 @@ from ensign.model.errors import InputError, StudyError
 from ensign.model.quoting import shortened
 from ensign.model.study import Study
 from ensign.model.study_build import CheckSection
-from ensign.model.study_problems import Problem, Where, check_shape, suggestion
+from ensign.model.study_problems import (
+    Origins,
+    Problem,
+    Where,
+    check_shape,
+    is_repeated,
+    suggestion,
+)
 from ensign.model.study_race import Race
 from ensign.model.study_rules import absent_cpus, broken_rules
 from ensign.model.study_suite import Suite
+from ensign.model.study_sweep import write_out_sweeps
+from ensign.model.study_workload import swept_workloads
 from ensign.model.trials import SAMPLED_SLICE
 from ensign.model.units import parse_duration_ns, parse_share
 from ensign.model.variants import Variant
@@ -191,6 +200,8 @@ class StudyFile:
         if not names:
             return self
         known = [workload.name for workload in self.study.workloads]
+        curves = {each.curve: each.workloads for each in swept_workloads(self.study.workloads)}
+        names = [each for name in names for each in curves.get(name, (name,))]
         for name in names:
             if name not in known:
                 near = suggestion(name, known)
@@ -285,11 +296,13 @@ class StudyFile:
 
         `table` is what [[workloads]] stands in, such as `training`.
         """
-        written = tomllib.loads(self.text)
-        tables = (written[table] if table else written).get("workloads", ())
-        names = [each["name"] for each in tables]
+        study = self.own or self.study
+        known = study.workloads
+        if table:
+            known = [] if study.training is None else study.training.workloads
         start: Where = (table, "workloads") if table else ("workloads",)
-        return (*start, names.index(workload)) if workload in names else ("suite",)
+        places = [(*start, index) for index, each in enumerate(known) if each.name == workload]
+        return next((each for each in places if each in self.positions.lines), ("suite",))
 
 
 def _check_of(study: Study, names: Sequence[str]) -> CheckSection | None:
@@ -333,14 +346,16 @@ def parse_study(
         mapping = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise _not_toml(error, text, path) from None
-    positions = find_positions(text)
-    study, problems = check_shape(mapping)
+    written = write_out_sweeps(mapping)
+    positions = find_positions(text).reordered(written.origins)
+    study, problems = check_shape(written.mapping, written.origins)
     if study is None:
-        raise _combined(problems, positions, path)
+        raise _combined(_first_of(problems, written.origins), positions, path)
     split = split_inputs(study)
     if split.problems:
-        raise _combined(split.problems, positions, path)
+        raise _combined(_first_of(split.problems, written.origins), positions, path)
     study, positions = split.study, positions.reordered(split.origins)
+    origins = _through(split.origins, written.origins)
     suite = study.suite
     if suite is not None and expand is not None:
         try:
@@ -354,13 +369,27 @@ def parse_study(
         *workload_problems(study),
         *expansion_problems(study),
     )
-    problems = tuple(problem for problem in problems if not split.repeats(problem.where))
+    problems = _first_of(problems, origins)
     if machine_cpus is not None:
         problems = (*problems, *absent_cpus(study, machine_cpus))
     if problems:
         raise _combined(problems, positions, path)
     study = with_recipe_of_system(study)
     return StudyFile(path, text, study, variants_of(study), positions, suite)
+
+
+def _through(later: Origins, earlier: Origins) -> Origins:
+    """Which of the items that were written first each item is, where lists grew twice."""
+    both = {
+        start: tuple(earlier[start][index] for index in indices) if start in earlier else indices
+        for start, indices in later.items()
+    }
+    return {**earlier, **both}
+
+
+def _first_of(problems: Sequence[Problem], origins: Origins) -> tuple[Problem, ...]:
+    """Each mistake once, though several tests were made of what has it."""
+    return tuple(problem for problem in problems if not is_repeated(problem.where, origins))
 
 
 def _not_toml(error: Exception, text: str, path: Path) -> StudyError:

@@ -7,6 +7,7 @@ import re
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -20,6 +21,7 @@ Where = tuple[str | int, ...]
 
 _PATTERNS = {
     r"^[a-z0-9][a-z0-9_.+-]*$": "must be small letters, digits and _.+-, a letter or digit first",
+    r"^[a-z][a-z0-9_]*$": "must be small letters, digits and _, a letter first",
     r"^[0-9a-f]{64}$": "must be the 64 small hexadecimal digits of a SHA-256",
 }
 _WANTED = {
@@ -43,20 +45,54 @@ class Problem:
     text: str
 
 
-def check_shape(mapping: Mapping[str, object]) -> tuple[Study | None, tuple[Problem, ...]]:
-    """The study of a parsed file, or None and what is wrong with its keys and values."""
+Origins = Mapping[Where, tuple[int, ...]]
+
+
+def check_shape(
+    mapping: Mapping[str, object], origins: Origins = MappingProxyType({})
+) -> tuple[Study | None, tuple[Problem, ...]]:
+    """The study of a parsed file, or None and what is wrong with its keys and values.
+
+    `origins` has, by the keys that lead to a list, which of the written items each item is.
+    """
     try:
         return Study.model_validate(dict(mapping)), ()
     except ValidationError as error:
         details = error.errors(include_url=False)
-    problems = [_problem(detail) for detail in details if detail["type"] != "missing"]
+    problems = [_problem(detail, origins) for detail in details if detail["type"] != "missing"]
     misspelt = {_nearest_key(detail) for detail in details if detail["type"] == "extra_forbidden"}
     problems += [
-        _problem(detail)
+        _problem(detail, origins)
         for detail in details
         if detail["type"] == "missing" and _where(detail) not in misspelt
     ]
     return None, tuple(problems)
+
+
+def is_repeated(where: Where, origins: Origins) -> bool:
+    """True if what is wrong there is wrong with an earlier item of the same origin, too."""
+    start = _list_of(where, origins)
+    if start is None or where[-1:] == ("name",):
+        return False
+    index = int(where[len(start)])
+    return origins[start][index] in origins[start][:index]
+
+
+def _list_of(where: Where, origins: Origins) -> Where | None:
+    """The keys that lead to the list that it is in, if its items are not as they were written."""
+    for start, written in origins.items():
+        index = where[len(start)] if where[: len(start)] == start and where != start else None
+        if isinstance(index, int) and index < len(written):
+            return start
+    return None
+
+
+def _as_written(where: Where, origins: Origins) -> Where:
+    start = _list_of(where, origins)
+    if start is None:
+        return where
+    index = origins[start][int(where[len(start)])]
+    return (*start, index, *where[len(start) + 1 :])
 
 
 def nearest(word: str, valid: Iterable[str]) -> str | None:
@@ -136,13 +172,13 @@ def _tag(member: object) -> str | None:
     return None if kind is None else str(typing.get_args(kind.annotation)[0])
 
 
-def _problem(detail: ErrorDetails) -> Problem:
+def _problem(detail: ErrorDetails, origins: Origins) -> Problem:
     where = _where(detail)
     if detail["type"] == "union_tag_not_found":
         where = (*where, "kind")
     if detail["type"] == "union_tag_invalid":
         where = (*where, "kind")
-    return Problem(where, _text(detail, where))
+    return Problem(where, _text(detail, _as_written(where, origins)))
 
 
 def _text(detail: ErrorDetails, where: Where) -> str:

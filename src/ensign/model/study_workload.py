@@ -5,12 +5,14 @@ What a workload of each kind needs, and which processes it becomes, is in `ensig
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from ensign.model.drive import Drive
 from ensign.model.placeholders import names_in, shown
+from ensign.model.study_sweep import Sweep
 from ensign.model.study_values import (
     Argv,
     Duration,
@@ -20,6 +22,7 @@ from ensign.model.study_values import (
     ScoreName,
     Sha256,
 )
+from ensign.model.sweeps import Swept
 from ensign.model.trials import Better, Score, better_by, contradiction
 from ensign.model.validation import Section
 
@@ -189,6 +192,9 @@ class Workload(Section):
         description="how many operations one run completes: a number, or a pattern in its output",
     )
     deadline: Duration = Field(default="60s", description="running time of one execution")
+    sweep: Sweep | None = Field(
+        default=None, description="a parameter with several values, each of which is a test"
+    )
 
     @property
     def by_turns(self) -> bool:
@@ -255,7 +261,7 @@ class Workload(Section):
     @property
     def identity(self) -> dict[str, object]:
         """Everything that a run depends on, as JSON; later keys only where they say something."""
-        said: dict[str, object] = self.model_dump(mode="json")
+        said: dict[str, object] = self.model_dump(mode="json", exclude={"sweep"})
         return {key: said[key] for key in said if key not in _LATER_KEYS or said[key]}
 
     @property
@@ -276,3 +282,16 @@ class Workload(Section):
         if self.drive is not None:
             return self.drive.shown
         return shown(self.load or self.command or ())
+
+
+def swept_workloads(workloads: Sequence[Workload]) -> tuple[Swept, ...]:
+    """The curves of a study as read, whose workloads have one value each."""
+    curves: dict[tuple[str, str, str], dict[float, str]] = {}
+    for each in workloads:
+        if each.sweep is not None:
+            key = (each.sweep.curve or each.name, each.sweep.parameter, each.sweep.unit)
+            curves.setdefault(key, {})[each.sweep.values[0]] = each.name
+    return tuple(
+        Swept(*key, tuple(sorted(points)), tuple(points[value] for value in sorted(points)))
+        for key, points in curves.items()
+    )

@@ -26,6 +26,7 @@ _COLUMNS = (
     "peak_memory_bytes", "score", "unit", "command",
 )  # fmt: skip
 _LAYOUTS, _FACTS = 5, 10
+_POINT = ("curve", "parameter", "value")
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 _INSIDE = {None: "", False: "false", True: "true"}
@@ -42,13 +43,13 @@ def render(result: Result) -> str:
     included; the costs of latencies are the latencies themselves. What a variant used stands in
     its row of each workload, and in that of the suite where there is one workload alone. The suite
     has a variant's own standard deviation between layouts, and the cost ratio of a fresh link with
-    90 %.
+    90 %. Points of curves say which one, and at which value of its parameter.
 
     Those of a confirmation come first, as `confirmed-suite` and so on; then the others explored.
     """
     second = confirmed(result)
     rows = [] if second is None else _rows(second, "confirmed-")
-    return _written(_COLUMNS, [*rows, *_rows(result)])
+    return _written((*_COLUMNS, *_POINT), [*rows, *_rows(result)])
 
 
 def _rows(result: Result, prefix: str = "") -> list[list[Cell]]:
@@ -85,7 +86,12 @@ def _rows(result: Result, prefix: str = "") -> list[list[Cell]]:
             "command": dict(result.commands).get(failure.variant, ""),
         }
         rows.append([said.get(column, "") for column in _COLUMNS])
-    return rows
+    points: dict[Cell, tuple[Cell, ...]] = {
+        workload: (sweep.name, sweep.parameter, _number(value))
+        for sweep in result.sweeps
+        for workload, value in zip(sweep.workloads, sweep.values, strict=True)
+    }
+    return [[*row, *points.get(row[1], ("",) * len(_POINT))] for row in rows]
 
 
 def _baseline(result: Result, measured: VariantFacts, prefix: str) -> list[Cell]:

@@ -26,6 +26,7 @@ from ensign.report.notes import (
     notes,
     redo_notes,
 )
+from ensign.report.sweeps import sweep_views
 from ensign.report.trade import Trade, trade_view
 from ensign.report.verdict import Verdict, verdict_of
 from ensign.report.view import ResultView, Row, VariantWorkloads, view_of
@@ -51,6 +52,7 @@ def render(result: Result) -> str:
         *_costs(result),
         *_causes(result),
         *_functions(result),
+        *_sweeps(result),
         *_findings(findings_of(result)),
     ]
     said = folded("How this was measured", _notes((*notes(result), *redo_notes(result))))
@@ -135,6 +137,16 @@ def _causes(result: Result) -> list[str]:
             body = [[safe(row.name), *row.cells] for row in section.rows]
             parts.append(f"{HEADING_CAUSES}, {section.by}:")
             parts.append(_table(list(CAUSE_COLUMNS), body))
+    return parts
+
+
+def _sweeps(result: Result) -> list[str]:
+    """Curves over parameters, as tables with what is said of them."""
+    parts = []
+    for sweep in sweep_views(result):
+        parts += [" ".join(map(safe, sweep.sentences))] if sweep.sentences else []
+        head, body = [*map(safe, sweep.head)], [[safe(cell) for cell in row] for row in sweep.rows]
+        parts.append(folded(safe(sweep.name), _table(head, body)))
     return parts
 
 

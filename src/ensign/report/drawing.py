@@ -32,6 +32,8 @@ MARGIN = Color("margin", "#eceff2", "#262c33")
 FASTER = Color("faster", "#0b5fa5", "#74b8f0")
 SLOWER = Color("slower", "#b3500b", "#f2a561")
 UNCLEAR = Color("unclear", "#66707b", "#98a3ae")
+THIRD = Color("third", "#2f7a45", "#7fc995")
+FOURTH = Color("fourth", "#7b4397", "#c69add")
 PAPER = Color("paper", "#fdfdfc", "#15191e")
 
 BANDS = (
@@ -78,6 +80,8 @@ ALL = (
     FASTER,
     SLOWER,
     UNCLEAR,
+    THIRD,
+    FOURTH,
     PAPER,
     *BANDS,
     *BAND_TEXTS,
@@ -193,6 +197,25 @@ class Canvas:
         box = ET.SubElement(self._plot, "rect", {**dict(sides), **look})
         if said:
             ET.SubElement(box, "title").text = said
+
+    def path(
+        self,
+        places: Sequence[tuple[float, float]],
+        color: Color,
+        width: float = 2,
+        *,
+        dash: str = "",
+    ) -> None:
+        """A line through all places; without a width the area that they go around."""
+        points = " ".join(f"{_number(x)},{_number(y)}" for x, y in places)
+        if not width:
+            look = {"fill": color.light, "opacity": "0.18"}
+            ET.SubElement(self._plot, "polygon", {"points": points, **look})
+            return
+        look = {"stroke": color.light, "stroke-width": _number(width), "fill": "none"}
+        if dash:
+            look["stroke-dasharray"] = dash
+        ET.SubElement(self._plot, "polyline", {"points": points, **look})
 
     def dot(
         self,

@@ -136,6 +136,17 @@ def score_in_unit(value: float, unit: str) -> str:
     return visible(f"{score(value)[0]} {unit}".strip())
 
 
+_LARGE = (("G", 1e9), ("M", 1e6), ("k", 1e3))
+
+
+def rate(value: float) -> str:
+    """`1.35 M`, `13.5 k`, `0.42`: a number per second, to three figures."""
+    if not math.isfinite(value) or value <= 0:
+        return "unknown"
+    letter, scale = next((one for one in _LARGE if value >= one[1]), ("", 1.0))
+    return f"{three_figures(value / scale)} {letter}".strip()
+
+
 def three_figures(value: float) -> str:
     """`1.35`, `13.5`, `135`, `1350`: never an exponent."""
     if value <= 0:

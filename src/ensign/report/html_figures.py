@@ -14,9 +14,11 @@ from ensign.model.units import speedup
 from ensign.report import charts, figures, flame_graph
 from ensign.report.causes import CauseSection, cause_sections
 from ensign.report.charts import Backdrop, Dots, Stack, TradeCost
+from ensign.report.curves import curves
 from ensign.report.effects import EffectsView
 from ensign.report.function_costs import FunctionTable, function_sections
 from ensign.report.layouts import sd_percent
+from ensign.report.sweeps import SweepView, sweep_views
 from ensign.report.trade import Trade
 from ensign.report.view import ResultView, Row, VariantWorkloads
 from ensign.report.words import Span, clean, plain_share, signed
@@ -107,6 +109,33 @@ def cause_blocks(result: Result) -> list[tuple[CauseSection, Figure]]:
     return [
         (each, Figure(charts.intervals(_drawn(each), None, "What each cause adds"), caption))
         for each in cause_sections(result)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class SweepBlock:
+    """Curves over a parameter: what is said of them, and each figure."""
+
+    view: SweepView
+    figures: tuple[Figure, ...]
+
+
+def sweep_blocks(result: Result) -> list[SweepBlock]:
+    """One for each workload with a parameter, and for each of its scores."""
+    dashed = "Dashed: the worst build of a compiler. Shaded: the interval of its distance from "
+    return [
+        SweepBlock(
+            view,
+            tuple(
+                Figure(
+                    curves(graph),
+                    f"{graph.title[:1].upper()}{graph.title[1:]} over {graph.along}. "
+                    f"{dashed}{clean(result.baseline)}.",
+                )
+                for graph in view.graphs
+            ),
+        )
+        for view in sweep_views(result)
     ]
 
 

@@ -29,16 +29,6 @@ class SplitStudy:
     problems: tuple[Problem, ...]
     origins: Mapping[Where, tuple[int, ...]]
 
-    def repeats(self, where: Where) -> bool:
-        """True if what is wrong there is wrong with the same workload's first input, too."""
-        if where[-1:] == ("name",):
-            return False
-        for start, written in self.origins.items():
-            index = where[len(start)] if where[: len(start)] == start and where != start else None
-            if isinstance(index, int) and index < len(written):
-                return written[index] in written[:index]
-        return False
-
 
 def split_inputs(study: Study) -> SplitStudy:
     """Each workload once for each of its inputs, called by its name and the file's.

@@ -33,7 +33,11 @@ def workload_problems(study: Study) -> tuple[Problem, ...]:
         *(
             problem
             for where, workloads in places
-            for problem in (*_repeated_names(workloads, where), *_each(study, workloads, where))
+            for problem in (
+                *_repeated_names(workloads, where),
+                *_repeated_values(workloads, where),
+                *_each(study, workloads, where),
+            )
         ),
         *_training(trained),
     )
@@ -67,6 +71,19 @@ def _repeated_names(workloads: Sequence[Workload], where: Where) -> Iterator[Pro
     for index, name in enumerate(names):
         if name in names[:index]:
             yield Problem((*where, index, "name"), f"'name': two workloads are called '{name}'")
+
+
+def _repeated_values(workloads: Sequence[Workload], where: Where) -> Iterator[Problem]:
+    """Curves of several workloads that have a value twice."""
+    seen: dict[tuple[str, float], str] = {}
+    for index, each in enumerate(workloads):
+        if each.sweep is None:
+            continue
+        value = each.sweep.values[0]
+        other = seen.setdefault((each.sweep.curve or each.name, value), each.name)
+        if other != each.name:
+            text = f"'curve': '{other}' and '{each.name}' are the same point of it"
+            yield Problem((*where, index, "sweep", "curve"), text)
 
 
 def _training(workloads: Sequence[Workload]) -> Iterator[Problem]:

@@ -27,7 +27,7 @@ from ensign.model.finding_kinds.race import (
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import Result
 from ensign.model.study import Study
-from ensign.model.study_workload import Workload
+from ensign.model.study_workload import Workload, swept_workloads
 from ensign.model.training_choice import read_training_choice
 from ensign.model.trials import TWIN, Trial
 from ensign.model.units import parse_duration_ns, parse_share
@@ -36,9 +36,11 @@ from ensign.sources.obtain import lock_path
 from ensign.stats.factorial import Design, Levels, factorial_reading
 from ensign.stats.named_scores import workload_of
 from ensign.stats.slice_length import change_of_log_ratio, slice_length_finding
+from ensign.stats.sweeps import sweeps_of
 from ensign.stats.trials import log_ratios
 from ensign.stats.winner import barred
 
+_COMPILER = "compiler"
 _HARDENING = "hardening"
 _NUMBER = r"\d+"
 
@@ -86,6 +88,7 @@ def study_result(
     moved = slice_length_findings(study, raced, usual, [each.without(gone) for each in longer])
     spread = layouts_spread(study, judged.executions, record.relinks)
     built = {build.variant: build.raced_as for build in record.builds}
+    compilers = {each.variant: dict(each.choices).get(_COMPILER, "") for each in record.builds}
     causes = cause_tables(study.explain, built, judged.costs, study.race.level)
     return replace(
         judged.result,
@@ -95,6 +98,9 @@ def study_result(
         factorial=_effects(judged, record) if study.explain is None else NO_EFFECTS,
         prefer=study.race.prefer,
         causes=as_judged(causes, judged.result),
+        sweeps=sweeps_of(
+            swept_workloads(study.workloads), judged.costs, judged.trials, compilers, judged.rule
+        ),
     )
 
 

@@ -1,0 +1,203 @@
+"""Curves over a parameter in words, rows and drawings: the same for every renderer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ensign.model.results import Result
+from ensign.model.study_sweep import number_text
+from ensign.model.sweeps import Curve, CurvePoint, Extremes, Sweep
+from ensign.model.trials import Metric
+from ensign.report import figures
+from ensign.report.confirmation import confirmed
+from ensign.report.words import METRICS, clean, listed, percent, plain_share
+
+HEADING = "Curves"
+READ = (
+    "Means of each build, and its distance from the baseline's as an interval: what all builds "
+    "share, such as a slow hour of the machine, is not in it."
+)
+_MOST_CURVES = 8
+_BYTES = "B"
+_KIB = 1024
+_BITS_OF_MEGABIT = 8 / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A curve as it is drawn: `rank` is the compiler's, and the worst of it is dashed."""
+
+    label: str
+    points: tuple[CurvePoint, ...]
+    rank: int
+    is_worst: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Curves of one figure over the parameter. `said` writes a value of it for people."""
+
+    title: str
+    along: str
+    values: tuple[float, ...]
+    ticks: tuple[str, ...]
+    curves: tuple[Drawn, ...]
+    said: Callable[[float], str]
+
+
+@dataclass(frozen=True, slots=True)
+class SweepView:
+    """A sweep for people: sentences, the table's head and rows, and what can be drawn."""
+
+    name: str
+    sentences: tuple[str, ...]
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    graphs: tuple[Graph, ...]
+
+
+def sweep_views(result: Result) -> tuple[SweepView, ...]:
+    """One for each curve: of the confirmation, where there is one."""
+    second = confirmed(result)
+    shown = second if second is not None and second.sweeps else result
+    explored = shown is result and result.confirmation is not None
+    return tuple(_view(each, shown, explored=explored) for each in shown.sweeps)
+
+
+def _view(sweep: Sweep, result: Result, *, explored: bool) -> SweepView:
+    drawn = _drawn(sweep)
+    main, *others = _graphs(sweep, result.metric, drawn)
+    rows = [
+        (
+            value_text(value, sweep.unit),
+            *(main.said(one.points[index].mean) for one in drawn),
+            percent(sweep.largest[index]),
+        )
+        for index, value in enumerate(sweep.values)
+    ]
+    said = () if explored else _sentences(sweep, result.margin)
+    return SweepView(
+        f"{clean(sweep.name)}: {main.title}",
+        said,
+        (main.along, *(one.label for one in drawn), "worst over best"),
+        tuple(rows),
+        (main, *others),
+    )
+
+
+def _drawn(sweep: Sweep) -> tuple[Drawn, ...]:
+    """The best and the worst of each compiler; all of the few, where none was chosen."""
+    compilers = list(dict.fromkeys(each.compiler for each in sweep.curves))
+    chosen = [
+        (name, is_worst)
+        for each in sweep.extremes
+        for name, is_worst in ((each.best[0], False), (each.worst[0], True))
+        if not (is_worst and each.worst[0] == each.best[0])
+    ]
+    chosen = chosen or [(each.variant, False) for each in sweep.curves]
+    return tuple(
+        Drawn(clean(name), curve.points, compilers.index(curve.compiler), is_worst)
+        for name, is_worst in chosen[:_MOST_CURVES]
+        for curve in [sweep.curve_of(name)]
+    )
+
+
+def _graphs(sweep: Sweep, metric: Metric, drawn: tuple[Drawn, ...]) -> list[Graph]:
+    """Of a cost three figures: time per operation, operations per second, and bits per second."""
+    if sweep.better is not None:
+        unit = clean(sweep.score_unit)
+        title = unit or "score"
+
+        def in_unit(value: float) -> str:
+            return figures.score_in_unit(value, "")
+
+        return [Graph(title, *_across(sweep), drawn, in_unit)]
+    time = METRICS[metric]
+    of_time = " of CPU time" if metric is Metric.CPU else ""
+    found = [Graph(f"{time} per operation", *_across(sweep), drawn, figures.cost)]
+    rates = [1e9] * len(sweep.values)
+    found.append(_rate(f"operations per second{of_time}", sweep, drawn, rates))
+    if sweep.unit == _BYTES:
+        megabits = [1e9 * value * _BITS_OF_MEGABIT for value in sweep.values]
+        found.append(_rate(f"Mb/s{of_time}", sweep, drawn, megabits))
+    return found
+
+
+def _rate(title: str, sweep: Sweep, drawn: Sequence[Drawn], at_one_ns: Sequence[float]) -> Graph:
+    """What is done per second, from nanoseconds per operation."""
+    curves = tuple(
+        replace(
+            one,
+            points=tuple(
+                CurvePoint(each / point.mean, each / point.high, _over(each, point.low))
+                for point, each in zip(one.points, at_one_ns, strict=True)
+            ),
+        )
+        for one in drawn
+    )
+    return Graph(title, *_across(sweep), curves, figures.rate)
+
+
+def _across(sweep: Sweep) -> tuple[str, tuple[float, ...], tuple[str, ...]]:
+    """What stands along the axis: its name, the values, and these in words."""
+    along = f"{sweep.parameter}, {clean(sweep.unit)}" if sweep.unit else sweep.parameter
+    return along, sweep.values, tuple(value_text(each, sweep.unit) for each in sweep.values)
+
+
+def _over(value: float, by: float) -> float:
+    return value / by if by > 0 else float("inf")
+
+
+def _sentences(sweep: Sweep, margin: float | None) -> tuple[str, ...]:
+    found = [sentence for each in sweep.extremes for sentence in _of_compiler(each, sweep.curves)]
+    if sweep.crossover is not None and margin is not None:
+        found.append(_crossover(sweep, plain_share(margin)))
+    return tuple(found)
+
+
+def _of_compiler(each: Extremes, curves: Sequence[Curve]) -> list[str]:
+    if len([one for one in curves if one.compiler == each.compiler]) == 1:
+        return []
+    compiler = f" of {clean(each.compiler)}" if each.compiler else ""
+    best = f"Best{compiler}: {listed(each.best)}"
+    return [
+        f"{best}{_if_several(each.best)}. Worst: {listed(each.worst)}{_if_several(each.worst)}."
+    ]
+
+
+def _if_several(names: Sequence[str]) -> str:
+    return " (cannot be told apart)" if len(names) > 1 else ""
+
+
+def value_text(value: float, unit: str) -> str:
+    """`64`; of bytes `16 KiB`."""
+    if unit == _BYTES and value and value % _KIB == 0:
+        return f"{number_text(value / _KIB)} KiB"
+    return number_text(value)
+
+
+def _with_unit(value: float, unit: str) -> str:
+    said = value_text(value, unit)
+    return said if not unit or not said[-1].isdigit() else f"{said} {clean(unit)}"
+
+
+def _crossover(sweep: Sweep, margin: str) -> str:
+    found = sweep.crossover
+    last = _with_unit(sweep.values[-1], sweep.unit)
+    if found is None or found.low is None:
+        return f"Builds differ by more than {margin} at the greatest value, {last}, too."
+    first = sweep.values[0]
+    if found.high is None:
+        known = ""
+        if found.low != first:
+            below = sweep.values[sweep.values.index(found.low) - 1]
+            known = f" Up to {_with_unit(below, sweep.unit)} some do."
+        return f"It is not shown that no two builds differ by more than {margin} at {last}.{known}"
+    if found.high == first:
+        return f"No two builds differ by more than {margin}, whatever the {clean(sweep.parameter)}."
+    high = _with_unit(found.high, sweep.unit)
+    start = f"From {high} on no two builds differ by more than {margin}"
+    if found.low == found.high:
+        return f"{start}; below that some do."
+    return f"{start}; that begins at {_with_unit(found.low, sweep.unit)} to {high}."
