@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from ensign.model.builds import BuildError, BuildFacts, BuildStatus
 from ensign.model.comparisons import Comparison, Direction, OtherMetric, Size, TimeShares
+from ensign.model.curves import Crossover, Curve, CurvePoint, CurveSet, Extremes
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import (
     Causes,
@@ -32,7 +33,6 @@ from ensign.model.results import (
     VariantLayouts,
     WorkloadComparison,
 )
-from ensign.model.sweeps import Crossover, Curve, CurvePoint, Extremes, Sweep
 from ensign.model.trials import Better, Metric, Mode, NamedScore, SliceRecord, Trial, VariantTotals
 from ensign.stats.suite import band_edges, count_bands
 
@@ -566,7 +566,7 @@ def relinked_study() -> Result:
     return study(truth, WORKLOADS[:2], layouts=relinks_of(names))
 
 
-def swept_study(better: Better | None = None, **changes: object) -> Result:
+def curved_study(better: Better | None = None, **changes: object) -> Result:
     """A study whose one workload has a parameter: sizes, from which on builds are alike."""
     sizes = (1.0, 64.0, 1024.0, 65536.0)
     costs = {"gcc-12-O2": 0.0, "gcc-12-O0": 0.4, "clang-19-O2": -0.05, "clang-19-O0": 0.6}
@@ -576,7 +576,7 @@ def swept_study(better: Better | None = None, **changes: object) -> Result:
         mean = base + 50.0 * share
         return CurvePoint(mean, mean * (1 - abs(share) / 20), mean * (1 + abs(share) / 20))
 
-    sweep = Sweep(
+    curve_set = CurveSet(
         name="fill",
         parameter="size",
         unit="B",
@@ -596,5 +596,5 @@ def swept_study(better: Better | None = None, **changes: object) -> Result:
         score_unit="" if better is None else "msg/s",
         better=better,
     )
-    found = study({"gcc-12-O0": 1.4, "clang-19-O2": 0.97}, sweep.workloads, findings=())
-    return replace(found, **{"sweeps": (sweep,), **changes})  # type: ignore[arg-type]
+    found = study({"gcc-12-O0": 1.4, "clang-19-O2": 0.97}, curve_set.workloads, findings=())
+    return replace(found, **{"curves": (curve_set,), **changes})  # type: ignore[arg-type]

@@ -22,7 +22,7 @@ REQUESTS = re.compile(r"""(?:src|href|srcset|action|data|poster)\s*=\s*["']([^"'
         data.empty_study(),
         data.confirmed_study(),
         simulated_study(),
-        data.swept_study(),
+        data.curved_study(),
     ],
 )
 def test_figures_are_numbered_without_gaps(study: Result) -> None:

@@ -85,7 +85,7 @@ OUTPUTS = {
     "empty": as_json.render(data.empty_study()),
     "full comparison": as_json.render(_full_comparison()),
     "explained": as_json.render(data.explained()),
-    "swept": as_json.render(data.swept_study()),
+    "curves": as_json.render(data.curved_study()),
     "several": as_json.render(data.compared_several()),
     "no twin": as_json.render(data.compared(suite=data.compared().suite[:1], twin="")),
 }

@@ -18,6 +18,7 @@ from ensign.model.errors import InputError, StudyError
 from ensign.model.quoting import shortened
 from ensign.model.study import Study
 from ensign.model.study_build import CheckSection
+from ensign.model.study_parameter import write_out_parameters
 from ensign.model.study_problems import (
     Origins,
     Problem,
@@ -29,8 +30,7 @@ from ensign.model.study_problems import (
 from ensign.model.study_race import Race
 from ensign.model.study_rules import absent_cpus, broken_rules
 from ensign.model.study_suite import Suite
-from ensign.model.study_sweep import write_out_sweeps
-from ensign.model.study_workload import swept_workloads
+from ensign.model.study_workload import asked_curves
 from ensign.model.trials import SAMPLED_SLICE
 from ensign.model.units import parse_duration_ns, parse_share
 from ensign.model.variants import Variant
@@ -200,7 +200,7 @@ class StudyFile:
         if not names:
             return self
         known = [workload.name for workload in self.study.workloads]
-        curves = {each.curve: each.workloads for each in swept_workloads(self.study.workloads)}
+        curves = {each.curve: each.workloads for each in asked_curves(self.study.workloads)}
         names = [each for name in names for each in curves.get(name, (name,))]
         for name in names:
             if name not in known:
@@ -346,7 +346,7 @@ def parse_study(
         mapping = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise _not_toml(error, text, path) from None
-    written = write_out_sweeps(mapping)
+    written = write_out_parameters(mapping)
     positions = find_positions(text).reordered(written.origins)
     study, problems = check_shape(written.mapping, written.origins)
     if study is None:

@@ -10,9 +10,9 @@ from typing import Literal
 
 from ensign.model.builds import BuildFacts
 from ensign.model.comparisons import NO_EFFECTS, Comparison, Direction, Factorial, Size
+from ensign.model.curves import CurveSet
 from ensign.model.experiment import Precision
 from ensign.model.findings import Finding
-from ensign.model.sweeps import Sweep
 from ensign.model.traced_execution import MappedFile, WhatRan
 from ensign.model.trials import Metric, Mode, Trial, VariantFailure
 
@@ -324,7 +324,7 @@ class Result:
     Times are those asked for (`budget_s`, None without one), used in all (`used_s`), and of racing
     alone (`racing_s`). A winner is chosen by what is preferred (`prefer`). `trials` are raw, where
     they are not stored elsewhere. `functions` says which ones the time of variants went to, where
-    that was asked for, `causes` what the difference comes from, `sweeps` are curves over parameters
+    that was asked for, `causes` what the difference comes from, `curves` are curves over parameters
     of workloads. `extra` has further pairs for
     people; `redo` is the command line that repeats it. With a `confirmation` all other rows are an
     exploration, of which nothing is claimed.
@@ -381,7 +381,7 @@ class Result:
     prefer: Literal["mean", "robust"] = "mean"
     functions: tuple[FunctionCosts, ...] = ()
     causes: tuple[Causes, ...] = ()
-    sweeps: tuple[Sweep, ...] = ()
+    curves: tuple[CurveSet, ...] = ()
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:

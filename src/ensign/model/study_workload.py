@@ -10,9 +10,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from ensign.model.curves import AskedCurve
 from ensign.model.drive import Drive
 from ensign.model.placeholders import names_in, shown
-from ensign.model.study_sweep import Sweep
+from ensign.model.study_parameter import Parameter
 from ensign.model.study_values import (
     Argv,
     Duration,
@@ -22,7 +23,6 @@ from ensign.model.study_values import (
     ScoreName,
     Sha256,
 )
-from ensign.model.sweeps import Swept
 from ensign.model.trials import Better, Score, better_by, contradiction
 from ensign.model.validation import Section
 
@@ -192,7 +192,7 @@ class Workload(Section):
         description="how many operations one run completes: a number, or a pattern in its output",
     )
     deadline: Duration = Field(default="60s", description="running time of one execution")
-    sweep: Sweep | None = Field(
+    parameter: Parameter | None = Field(
         default=None, description="a parameter with several values, each of which is a test"
     )
 
@@ -261,7 +261,7 @@ class Workload(Section):
     @property
     def identity(self) -> dict[str, object]:
         """Everything that a run depends on, as JSON; later keys only where they say something."""
-        said: dict[str, object] = self.model_dump(mode="json", exclude={"sweep"})
+        said: dict[str, object] = self.model_dump(mode="json", exclude={"parameter"})
         return {key: said[key] for key in said if key not in _LATER_KEYS or said[key]}
 
     @property
@@ -284,14 +284,14 @@ class Workload(Section):
         return shown(self.load or self.command or ())
 
 
-def swept_workloads(workloads: Sequence[Workload]) -> tuple[Swept, ...]:
+def asked_curves(workloads: Sequence[Workload]) -> tuple[AskedCurve, ...]:
     """The curves of a study as read, whose workloads have one value each."""
     curves: dict[tuple[str, str, str], dict[float, str]] = {}
     for each in workloads:
-        if each.sweep is not None:
-            key = (each.sweep.curve or each.name, each.sweep.parameter, each.sweep.unit)
-            curves.setdefault(key, {})[each.sweep.values[0]] = each.name
+        if each.parameter is not None:
+            key = (each.parameter.curve or each.name, each.parameter.name, each.parameter.unit)
+            curves.setdefault(key, {})[each.parameter.values[0]] = each.name
     return tuple(
-        Swept(*key, tuple(sorted(points)), tuple(points[value] for value in sorted(points)))
+        AskedCurve(*key, tuple(sorted(points)), tuple(points[value] for value in sorted(points)))
         for key, points in curves.items()
     )

@@ -87,9 +87,9 @@ def _rows(result: Result, prefix: str = "") -> list[list[Cell]]:
         }
         rows.append([said.get(column, "") for column in _COLUMNS])
     points: dict[Cell, tuple[Cell, ...]] = {
-        workload: (sweep.name, sweep.parameter, _number(value))
-        for sweep in result.sweeps
-        for workload, value in zip(sweep.workloads, sweep.values, strict=True)
+        workload: (curve_set.name, curve_set.parameter, _number(value))
+        for curve_set in result.curves
+        for workload, value in zip(curve_set.workloads, curve_set.values, strict=True)
     }
     return [[*row, *points.get(row[1], ("",) * len(_POINT))] for row in rows]
 

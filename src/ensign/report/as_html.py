@@ -26,11 +26,11 @@ from ensign.report.confirmation import (
     findings_of,
     plan_text,
 )
+from ensign.report.curves import READ as CURVES_READ
 from ensign.report.effects import effects_view
 from ensign.report.function_costs import READ as FUNCTIONS_READ
 from ensign.report.layouts import ONE_BINARY_NOTE, WITHIN_SPREAD, WITHIN_SPREAD_NOTE
 from ensign.report.notes import BY_MINIMUM, list_findings, notes
-from ensign.report.sweeps import READ as SWEEPS_READ
 from ensign.report.trade import hardening_rows, trade_view
 from ensign.report.verdict import twin_sentence, verdict_of
 from ensign.report.view import ResultView, status_of, view_of
@@ -117,8 +117,8 @@ def render(result: Result) -> str:
             functions_read=FUNCTIONS_READ,
             causes=html_figures.cause_blocks(result),
             causes_read=CAUSES_READ,
-            sweeps=html_figures.sweep_blocks(result),
-            sweeps_read=SWEEPS_READ,
+            curves=html_figures.curves_blocks(result),
+            curves_read=CURVES_READ,
             latency=figures.latency_tables(confirmed(result) or result),
             latency_columns=[head for _, head in figures.COLUMNS],
             latency_read=figures.READ,

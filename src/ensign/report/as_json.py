@@ -110,7 +110,7 @@ def _rows_of(result: Result) -> dict[str, Json]:
         **_said(result, "ran"),
         **_said(result, "functions"),
         **_said(result, "causes"),
-        **_said(result, "sweeps"),
+        **_said(result, "curves"),
         "findings": [_finding(finding) for finding in result.findings],
     }
 

@@ -13,6 +13,7 @@ from ensign.report.causes import COLUMNS as CAUSE_COLUMNS
 from ensign.report.causes import HEADING as HEADING_CAUSES
 from ensign.report.causes import cause_sections
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
+from ensign.report.curves import curves_views
 from ensign.report.effects import effects_view
 from ensign.report.function_costs import COLUMNS, function_sections
 from ensign.report.function_costs import HEADING as HEADING_FUNCTIONS
@@ -26,7 +27,6 @@ from ensign.report.notes import (
     notes,
     redo_notes,
 )
-from ensign.report.sweeps import sweep_views
 from ensign.report.trade import Trade, trade_view
 from ensign.report.verdict import Verdict, verdict_of
 from ensign.report.view import ResultView, Row, VariantWorkloads, view_of
@@ -52,7 +52,7 @@ def render(result: Result) -> str:
         *_costs(result),
         *_causes(result),
         *_functions(result),
-        *_sweeps(result),
+        *_curves(result),
         *_findings(findings_of(result)),
     ]
     said = folded("How this was measured", _notes((*notes(result), *redo_notes(result))))
@@ -140,13 +140,16 @@ def _causes(result: Result) -> list[str]:
     return parts
 
 
-def _sweeps(result: Result) -> list[str]:
+def _curves(result: Result) -> list[str]:
     """Curves over parameters, as tables with what is said of them."""
     parts = []
-    for sweep in sweep_views(result):
-        parts += [" ".join(map(safe, sweep.sentences))] if sweep.sentences else []
-        head, body = [*map(safe, sweep.head)], [[safe(cell) for cell in row] for row in sweep.rows]
-        parts.append(folded(safe(sweep.name), _table(head, body)))
+    for curve_set in curves_views(result):
+        parts += [" ".join(map(safe, curve_set.sentences))] if curve_set.sentences else []
+        head, body = (
+            [*map(safe, curve_set.head)],
+            [[safe(cell) for cell in row] for row in curve_set.rows],
+        )
+        parts.append(folded(safe(curve_set.name), _table(head, body)))
     return parts
 
 

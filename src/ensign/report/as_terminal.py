@@ -83,7 +83,7 @@ def _brief(page: Page, result: Result) -> None:
         page.blank()
         _costs(page, shown, with_twin=False, ruled=False)
         _functions(page, shown, brief=True)
-        _sweeps(page, result, brief=True)
+        _curves(page, result, brief=True)
     findings = findings_of(result)
     if shown.functions and not result.withheld:
         _how_made(page, findings)
@@ -107,7 +107,7 @@ def _details(page: Page, result: Result, *, every_workload: bool) -> None:
     _commands(page, result)
     if not result.withheld:
         _phase(page, result, view, every_workload=every_workload)
-    _sweeps(page, result, brief=False)
+    _curves(page, result, brief=False)
     _effects(page, result, view)
     _builds(page, result.builds)
     ran = executed_files(result.ran)
@@ -442,25 +442,25 @@ def _causes(page: Page, result: Result, *, brief: bool) -> None:
         page.blank()
 
 
-def _sweeps(page: Page, result: Result, *, brief: bool) -> None:
+def _curves(page: Page, result: Result, *, brief: bool) -> None:
     """Curves over parameters, where workloads have some: what is said of them, or all."""
-    if not result.sweeps:
+    if not result.curves:
         return
-    from ensign.report.sweeps import sweep_views  # noqa: PLC0415  # few have some
+    from ensign.report.curves import curves_views  # noqa: PLC0415  # few have some
 
-    for sweep in sweep_views(result):
+    for curve_set in curves_views(result):
         if brief:
-            said = " ".join(sweep.sentences) or "a table: --details"
-            page.line(f"{sweep.name}: {said}")
+            said = " ".join(curve_set.sentences) or "a table: --details"
+            page.line(f"{curve_set.name}: {said}")
             page.blank()
             continue
-        table = _new_table(sweep.name, ruled=False)
-        for header in sweep.head:
+        table = _new_table(curve_set.name, ruled=False)
+        for header in curve_set.head:
             table.add_column(header, justify="right", overflow="fold")
-        for row in sweep.rows:
+        for row in curve_set.rows:
             table.add_row(*row)
         page.show(table)
-        for sentence in sweep.sentences:
+        for sentence in curve_set.sentences:
             page.line(sentence)
         page.blank()
 

@@ -1,120 +1,213 @@
-"""Curves over a parameter, with bands: axes are logarithmic where values span a wide range."""
+"""Curves over a parameter in words, rows and drawings: the same for every renderer."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from markupsafe import Markup
+from ensign.model.curves import Curve, CurvePoint, CurveSet, Extremes
+from ensign.model.results import Result
+from ensign.model.study_parameter import number_text
+from ensign.model.trials import Metric
+from ensign.report import figures
+from ensign.report.confirmation import confirmed
+from ensign.report.words import METRICS, clean, listed, percent, plain_share
 
-from ensign.report import drawing
-from ensign.report.drawing import Canvas, Color, Frame, Type
-from ensign.report.sweeps import Drawn, Graph
-from ensign.report.terminal_page import round_ticks
-
-_COMPILERS = (drawing.FASTER, drawing.SLOWER, drawing.THIRD, drawing.FOURTH)
-_HEIGHT, _LINE, _DASH = 240, 17, "5 4"
-_WIDE_RANGE = 20.0
-_TICK_LETTER, _TICK_GAP, _MOST_TICKS = 6.8, 10, 6
-_DECADE = (1.0, 2.0, 5.0)
+HEADING = "Curves"
+READ = (
+    "Means of each build, and its distance from the baseline's as an interval: what all builds "
+    "share, such as a slow hour of the machine, is not in it."
+)
+_MOST_CURVES = 8
+_BYTES = "B"
+_KIB = 1024
+_BITS_OF_MEGABIT = 8 / 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
-    low: float
-    high: float
-    pixels: float
-    logarithmic: bool
+class Drawn:
+    """A curve as it is drawn: `rank` is the compiler's, and the worst of it is dashed."""
 
-    def __call__(self, value: float) -> float:
-        """The place of a value, at the nearest end where it lies outside."""
-        low, high = self._at(self.low), self._at(self.high)
-        share = (self._at(min(max(value, self.low), self.high)) - low) / (high - low)
-        return share * self.pixels
-
-    def _at(self, value: float) -> float:
-        return math.log(value) if self.logarithmic else value
-
-    def ticks(self) -> list[float]:
-        """Round values."""
-        if not self.logarithmic:
-            return [each for each in round_ticks(self.low, self.high, _MOST_TICKS) if each >= 0]
-        first, last = (math.floor(math.log10(end)) for end in (self.low, self.high))
-        powers = [10.0**power for power in range(first, last + 1)]
-        many = [step * power for power in powers for step in _DECADE]
-        inside = [each for each in many if self.low <= each <= self.high]
-        whole = [each for each in powers if self.low <= each <= self.high]
-        return inside if len(inside) <= _MOST_TICKS else whole
+    label: str
+    points: tuple[CurvePoint, ...]
+    rank: int
+    is_worst: bool
 
 
-def curves(graph: Graph) -> Markup:
-    """Each curve with its band; the worst build of a compiler is dashed."""
-    frame = Frame(left=62, right=26)
-    top = 12 + _LINE * len(graph.curves)
-    canvas = Canvas(frame, _HEIGHT, top=top, bottom=42)
-    across = _axis(graph.values, frame.plot, from_zero=False)
-    ends = [end for one in graph.curves for point in one.points for end in _known(point.mean)]
-    up = _axis(ends, _HEIGHT, from_zero=True)
-    _grid(canvas, across, up, graph)
-    for line, one in enumerate(graph.curves):
-        color = _COMPILERS[one.rank % len(_COMPILERS)]
-        _curve(canvas, one, color, ([across(value) for value in graph.values], up))
-        y = line * _LINE - top + 10
-        dash = _DASH if one.is_worst else ""
-        canvas.path([(-50, y), (-24, y)], color, dash=dash)
-        canvas.text((-18, y), one.label, Type(12, drawing.INK))
-    said = "; ".join(f"{one.label}: {_said(one, graph)}" for one in graph.curves)
-    return canvas.svg((f"{graph.title} over {graph.along}", said))
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Curves of one figure over the parameter. `said` writes a value of it for people."""
+
+    title: str
+    along: str
+    values: tuple[float, ...]
+    ticks: tuple[str, ...]
+    curves: tuple[Drawn, ...]
+    said: Callable[[float], str]
 
 
-def _known(value: float) -> tuple[float, ...]:
-    return (value,) if 0 < value < math.inf else ()
+@dataclass(frozen=True, slots=True)
+class CurvesView:
+    """Curves for people: sentences, the table's head and rows, and what can be drawn."""
+
+    name: str
+    sentences: tuple[str, ...]
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    graphs: tuple[Graph, ...]
 
 
-def _axis(values: Sequence[float], pixels: float, *, from_zero: bool) -> _Axis:
-    low, high = min(values, default=1.0), max(values, default=1.0)
-    if low > 0 and high / low >= _WIDE_RANGE:
-        room = 1.15 if from_zero else 1.0
-        return _Axis(low / room, high * room, pixels, logarithmic=True)
-    if from_zero:
-        return _Axis(0.0, high * 1.1, pixels, logarithmic=False)
-    return _Axis(low, high if high > low else low + 1, pixels, logarithmic=False)
+def curves_views(result: Result) -> tuple[CurvesView, ...]:
+    """One for each curve: of the confirmation, where there is one."""
+    second = confirmed(result)
+    shown = second if second is not None and second.curves else result
+    explored = shown is result and result.confirmation is not None
+    return tuple(_view(each, shown, explored=explored) for each in shown.curves)
 
 
-def _curve(canvas: Canvas, one: Drawn, color: Color, places: tuple[Sequence[float], _Axis]) -> None:
-    across, up = places
-    rows = [*zip(across, one.points, strict=True)]
-    upper = [(x, _HEIGHT - up(point.high)) for x, point in rows]
-    lower = [(x, _HEIGHT - up(point.low)) for x, point in reversed(rows)]
-    canvas.path([*upper, *lower], color, 0)
-    middle = [(x, _HEIGHT - up(point.mean)) for x, point in rows]
-    canvas.path(middle, color, dash=_DASH if one.is_worst else "")
-    for place in middle:
-        canvas.dot(place, 2.2, color, color)
-
-
-def _grid(canvas: Canvas, across: _Axis, up: _Axis, graph: Graph) -> None:
-    end = -math.inf
-    for value, said in zip(graph.values, graph.ticks, strict=True):
-        x = across(value)
-        half = len(said) * _TICK_LETTER / 2
-        canvas.line((x, 0), (x, _HEIGHT), drawing.GRID)
-        if x - half >= end + _TICK_GAP:
-            look = Type(12, drawing.MUTED, "middle")
-            canvas.text((x, _HEIGHT + 14), said, look, kind="tick")
-            end = x + half
-    for value in up.ticks():
-        y = _HEIGHT - up(value)
-        canvas.line((0, y), (across.pixels, y), drawing.GRID)
-        said = graph.said(value) if value else "0"
-        canvas.text((-6, y), said, Type(12, drawing.MUTED, "end"), kind="tick")
-    look = Type(12, drawing.MUTED, "middle")
-    canvas.text((across.pixels / 2, _HEIGHT + 33), graph.along, look, kind="tick")
-
-
-def _said(one: Drawn, graph: Graph) -> str:
-    return ", ".join(
-        f"{value} {graph.said(point.mean)}"
-        for value, point in zip(graph.ticks, one.points, strict=True)
+def _view(curve_set: CurveSet, result: Result, *, explored: bool) -> CurvesView:
+    drawn = _drawn(curve_set)
+    main, *others = _graphs(curve_set, result.metric, drawn)
+    rows = [
+        (
+            value_text(value, curve_set.unit),
+            *(main.said(one.points[index].mean) for one in drawn),
+            percent(curve_set.largest[index]),
+        )
+        for index, value in enumerate(curve_set.values)
+    ]
+    said = () if explored else _sentences(curve_set, result.margin)
+    return CurvesView(
+        f"{clean(curve_set.name)}: {main.title}",
+        said,
+        (main.along, *(one.label for one in drawn), "worst over best"),
+        tuple(rows),
+        (main, *others),
     )
+
+
+def _drawn(curve_set: CurveSet) -> tuple[Drawn, ...]:
+    """The best and the worst of each compiler; all of the few, where none was chosen."""
+    compilers = list(dict.fromkeys(each.compiler for each in curve_set.curves))
+    chosen = [
+        (name, is_worst)
+        for each in curve_set.extremes
+        for name, is_worst in ((each.best[0], False), (each.worst[0], True))
+        if not (is_worst and each.worst[0] == each.best[0])
+    ]
+    chosen = chosen or [(each.variant, False) for each in curve_set.curves]
+    return tuple(
+        Drawn(clean(name), curve.points, compilers.index(curve.compiler), is_worst)
+        for name, is_worst in chosen[:_MOST_CURVES]
+        for curve in [curve_set.curve_of(name)]
+    )
+
+
+def _graphs(curve_set: CurveSet, metric: Metric, drawn: tuple[Drawn, ...]) -> list[Graph]:
+    """Of a cost three figures: time per operation, operations per second, and bits per second."""
+    if curve_set.better is not None:
+        unit = clean(curve_set.score_unit)
+        title = unit or "score"
+
+        def in_unit(value: float) -> str:
+            return figures.score_in_unit(value, "")
+
+        return [Graph(title, *_across(curve_set), drawn, in_unit)]
+    time = METRICS[metric]
+    of_time = " of CPU time" if metric is Metric.CPU else ""
+    found = [Graph(f"{time} per operation", *_across(curve_set), drawn, figures.cost)]
+    rates = [1e9] * len(curve_set.values)
+    found.append(_rate(f"operations per second{of_time}", curve_set, drawn, rates))
+    if curve_set.unit == _BYTES:
+        megabits = [1e9 * value * _BITS_OF_MEGABIT for value in curve_set.values]
+        found.append(_rate(f"Mb/s{of_time}", curve_set, drawn, megabits))
+    return found
+
+
+def _rate(
+    title: str, curve_set: CurveSet, drawn: Sequence[Drawn], at_one_ns: Sequence[float]
+) -> Graph:
+    """What is done per second, from nanoseconds per operation."""
+    curves = tuple(
+        replace(
+            one,
+            points=tuple(
+                CurvePoint(each / point.mean, each / point.high, _over(each, point.low))
+                for point, each in zip(one.points, at_one_ns, strict=True)
+            ),
+        )
+        for one in drawn
+    )
+    return Graph(title, *_across(curve_set), curves, figures.rate)
+
+
+def _across(curve_set: CurveSet) -> tuple[str, tuple[float, ...], tuple[str, ...]]:
+    """What stands along the axis: its name, the values, and these in words."""
+    along = (
+        f"{curve_set.parameter}, {clean(curve_set.unit)}" if curve_set.unit else curve_set.parameter
+    )
+    return (
+        along,
+        curve_set.values,
+        tuple(value_text(each, curve_set.unit) for each in curve_set.values),
+    )
+
+
+def _over(value: float, by: float) -> float:
+    return value / by if by > 0 else float("inf")
+
+
+def _sentences(curve_set: CurveSet, margin: float | None) -> tuple[str, ...]:
+    found = [
+        sentence for each in curve_set.extremes for sentence in _of_compiler(each, curve_set.curves)
+    ]
+    if curve_set.crossover is not None and margin is not None:
+        found.append(_crossover(curve_set, plain_share(margin)))
+    return tuple(found)
+
+
+def _of_compiler(each: Extremes, curves: Sequence[Curve]) -> list[str]:
+    if len([one for one in curves if one.compiler == each.compiler]) == 1:
+        return []
+    compiler = f" of {clean(each.compiler)}" if each.compiler else ""
+    best = f"Best{compiler}: {listed(each.best)}"
+    return [
+        f"{best}{_if_several(each.best)}. Worst: {listed(each.worst)}{_if_several(each.worst)}."
+    ]
+
+
+def _if_several(names: Sequence[str]) -> str:
+    return " (cannot be told apart)" if len(names) > 1 else ""
+
+
+def value_text(value: float, unit: str) -> str:
+    """`64`; of bytes `16 KiB`."""
+    if unit == _BYTES and value and value % _KIB == 0:
+        return f"{number_text(value / _KIB)} KiB"
+    return number_text(value)
+
+
+def _with_unit(value: float, unit: str) -> str:
+    said = value_text(value, unit)
+    return said if not unit or not said[-1].isdigit() else f"{said} {clean(unit)}"
+
+
+def _crossover(curve_set: CurveSet, margin: str) -> str:
+    found = curve_set.crossover
+    last = _with_unit(curve_set.values[-1], curve_set.unit)
+    if found is None or found.low is None:
+        return f"Builds differ by more than {margin} at the greatest value, {last}, too."
+    first = curve_set.values[0]
+    if found.high is None:
+        known = ""
+        if found.low != first:
+            below = curve_set.values[curve_set.values.index(found.low) - 1]
+            known = f" Up to {_with_unit(below, curve_set.unit)} some do."
+        return f"It is not shown that no two builds differ by more than {margin} at {last}.{known}"
+    if found.high == first:
+        return f"No two builds differ by more than {margin}, whatever the {curve_set.parameter}."
+    high = _with_unit(found.high, curve_set.unit)
+    start = f"From {high} on no two builds differ by more than {margin}"
+    if found.low == found.high:
+        return f"{start}; below that some do."
+    return f"{start}; that begins at {_with_unit(found.low, curve_set.unit)} to {high}."

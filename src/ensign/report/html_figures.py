@@ -14,11 +14,11 @@ from ensign.model.units import speedup
 from ensign.report import charts, figures, flame_graph
 from ensign.report.causes import CauseSection, cause_sections
 from ensign.report.charts import Backdrop, Dots, Stack, TradeCost
-from ensign.report.curves import curves
+from ensign.report.curve_charts import curves
+from ensign.report.curves import CurvesView, curves_views
 from ensign.report.effects import EffectsView
 from ensign.report.function_costs import FunctionTable, function_sections
 from ensign.report.layouts import sd_percent
-from ensign.report.sweeps import SweepView, sweep_views
 from ensign.report.trade import Trade
 from ensign.report.view import ResultView, Row, VariantWorkloads
 from ensign.report.words import Span, clean, plain_share, signed
@@ -113,18 +113,18 @@ def cause_blocks(result: Result) -> list[tuple[CauseSection, Figure]]:
 
 
 @dataclass(frozen=True, slots=True)
-class SweepBlock:
+class CurvesBlock:
     """Curves over a parameter: what is said of them, and each figure."""
 
-    view: SweepView
+    view: CurvesView
     figures: tuple[Figure, ...]
 
 
-def sweep_blocks(result: Result) -> list[SweepBlock]:
+def curves_blocks(result: Result) -> list[CurvesBlock]:
     """One for each workload with a parameter, and for each of its scores."""
     dashed = "Dashed: the worst build of a compiler. Shaded: the interval of its distance from "
     return [
-        SweepBlock(
+        CurvesBlock(
             view,
             tuple(
                 Figure(
@@ -135,7 +135,7 @@ def sweep_blocks(result: Result) -> list[SweepBlock]:
                 for graph in view.graphs
             ),
         )
-        for view in sweep_views(result)
+        for view in curves_views(result)
     ]
 
 

@@ -77,13 +77,13 @@ def _repeated_values(workloads: Sequence[Workload], where: Where) -> Iterator[Pr
     """Curves of several workloads that have a value twice."""
     seen: dict[tuple[str, float], str] = {}
     for index, each in enumerate(workloads):
-        if each.sweep is None:
+        if each.parameter is None:
             continue
-        value = each.sweep.values[0]
-        other = seen.setdefault((each.sweep.curve or each.name, value), each.name)
+        value = each.parameter.values[0]
+        other = seen.setdefault((each.parameter.curve or each.name, value), each.name)
         if other != each.name:
             text = f"'curve': '{other}' and '{each.name}' are the same point of it"
-            yield Problem((*where, index, "sweep", "curve"), text)
+            yield Problem((*where, index, "parameter", "curve"), text)
 
 
 def _training(workloads: Sequence[Workload]) -> Iterator[Problem]:

@@ -27,16 +27,16 @@ from ensign.model.finding_kinds.race import (
 from ensign.model.findings import Finding, Severity
 from ensign.model.results import Result
 from ensign.model.study import Study
-from ensign.model.study_workload import Workload, swept_workloads
+from ensign.model.study_workload import Workload, asked_curves
 from ensign.model.training_choice import read_training_choice
 from ensign.model.trials import TWIN, Trial
 from ensign.model.units import parse_duration_ns, parse_share
 from ensign.model.variants import AXES, DEFAULTS
 from ensign.sources.obtain import lock_path
+from ensign.stats.curves import curves_of
 from ensign.stats.factorial import Design, Levels, factorial_reading
 from ensign.stats.named_scores import workload_of
 from ensign.stats.slice_length import change_of_log_ratio, slice_length_finding
-from ensign.stats.sweeps import sweeps_of
 from ensign.stats.trials import log_ratios
 from ensign.stats.winner import barred
 
@@ -98,8 +98,8 @@ def study_result(
         factorial=_effects(judged, record) if study.explain is None else NO_EFFECTS,
         prefer=study.race.prefer,
         causes=as_judged(causes, judged.result),
-        sweeps=sweeps_of(
-            swept_workloads(study.workloads), judged.costs, judged.trials, compilers, judged.rule
+        curves=curves_of(
+            asked_curves(study.workloads), judged.costs, judged.trials, compilers, judged.rule
         ),
     )
 

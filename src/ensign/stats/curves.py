@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ensign.model.sweeps import Crossover, Curve, CurvePoint, Extremes, Sweep
+from ensign.model.curves import Crossover, Curve, CurvePoint, CurveSet, Extremes
 from ensign.model.trials import TWIN, Better
 from ensign.stats.named_scores import workload_of
 from ensign.stats.pair import PairRule, Rule, mean_and_half_width
@@ -32,7 +32,7 @@ from ensign.stats.pair import PairRule, Rule, mean_and_half_width
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ensign.model.sweeps import Swept
+    from ensign.model.curves import AskedCurve
     from ensign.model.trials import Trial
     from ensign.stats.rounds import RoundCosts
     from ensign.stats.suite import SuiteRule
@@ -40,20 +40,20 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-def sweeps_of(
-    asked: Sequence[Swept],
+def curves_of(
+    asked: Sequence[AskedCurve],
     costs: RoundCosts,
     trials: Sequence[Trial],
     compilers: Mapping[str, str],
     rule: SuiteRule,
-) -> tuple[Sweep, ...]:
+) -> tuple[CurveSet, ...]:
     """Every curve of which at least two values were measured; `compilers` are by variant.
 
     Of rounds that were looked at as they came only the curves: their intervals are for one pair.
     """
     found = []
-    for swept in asked:
-        by_name = dict(zip(swept.workloads, swept.values, strict=True))
+    for one in asked:
+        by_name = dict(zip(one.workloads, one.values, strict=True))
         endings: dict[str, list[tuple[float, str]]] = {}
         for test in costs.workloads:
             name = workload_of(test)
@@ -62,35 +62,35 @@ def sweeps_of(
         for ending, those in endings.items():
             if len(those) > 1:
                 values, tests = zip(*sorted(those), strict=True)
-                curve = f"{swept.curve}{ending}"
-                one = replace(swept, curve=curve, values=values, workloads=tests)
-                found.append(_sweep(one, costs, trials, compilers, rule))
+                name = f"{one.curve}{ending}"
+                curve = replace(one, curve=name, values=values, workloads=tests)
+                found.append(_curve_set(curve, costs, trials, compilers, rule))
     return tuple(found)
 
 
-def _sweep(
-    swept: Swept,
+def _curve_set(
+    asked: AskedCurve,
     costs: RoundCosts,
     trials: Sequence[Trial],
     compilers: Mapping[str, str],
     rule: SuiteRule,
-) -> Sweep:
+) -> CurveSet:
     variants = [each for each in costs.variants if each != TWIN]
-    rows = [costs.workloads.index(each) for each in swept.workloads]
+    rows = [costs.workloads.index(each) for each in asked.workloads]
     y = np.stack([costs.with_twin(variant)[rows] for variant in variants])
-    first = next(each for each in trials if each.workload == swept.workloads[0])
+    first = next(each for each in trials if each.workload == asked.workloads[0])
     totals = first.variant(variants[0])
     better = totals.better if totals.score else None
     points = _points(y, rule.pair_rule, better)
     means = y.mean(axis=-1)
     claims = not rule.anytime and len(variants) > 1
     names = {each: compilers.get(each, "") for each in variants}
-    return Sweep(
-        swept.curve,
-        swept.parameter,
-        swept.unit,
-        swept.values,
-        swept.workloads,
+    return CurveSet(
+        asked.curve,
+        asked.parameter,
+        asked.unit,
+        asked.values,
+        asked.workloads,
         rule.level,
         tuple(
             Curve(variant, names[variant], row)
@@ -98,7 +98,7 @@ def _sweep(
         ),
         tuple(float(each) for each in np.expm1(means.max(axis=0) - means.min(axis=0))),
         extremes=_extremes(y, variants, names, rule) if claims else (),
-        crossover=crossover(y, swept.values, rule) if claims else None,
+        crossover=crossover(y, asked.values, rule) if claims else None,
         score_unit=totals.unit if totals.score else "",
         better=better,
     )

@@ -8,7 +8,7 @@ from ensign.model.trials import Better
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class AskedCurve:
     """Workloads that make one curve, by rising `values` of a parameter."""
 
     curve: str
@@ -44,7 +44,7 @@ class Curve:
 class Extremes:
     """Variants of one compiler that may be the best over the whole curve, or the worst.
 
-    Each list has the true one with the level of the sweep; the one that measured best, or worst,
+    Each list has the true one with the level of the set; the one that measured best, or worst,
     stands first.
     """
 
@@ -58,7 +58,7 @@ class Crossover:
     """Least value from which on no two variants differ by more than the margin.
 
     `value` is by the means, None where they differ at the greatest one, too. The true one lies from
-    `low` to `high` with the level of the sweep; `low` is None where a difference is shown at the
+    `low` to `high` with the level of the set; `low` is None where a difference is shown at the
     greatest value, `high` where equality is not shown there.
     """
 
@@ -68,7 +68,7 @@ class Crossover:
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class CurveSet:
     """A parameter's curves. `name` is the curve's, with that of a score where it has several.
 
     `better` is None of a cost, which is in nanoseconds. `largest` has, for each value, how much

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ensign.experiment.study_file import StudyFile, parse_study
+from ensign.model.curves import AskedCurve
 from ensign.model.errors import StudyError
-from ensign.model.study_workload import swept_workloads
-from ensign.model.sweeps import Swept
+from ensign.model.study_workload import asked_curves
 
 STUDY = """\
 name = "s"
@@ -33,7 +33,7 @@ same_output = ["fill", "last"]
 
 [[workloads]]
 name = "fill"
-sweep = { parameter = "size", values = [1, 64.5], unit = "B", also = { count = [9, 7] } }
+parameter = { name = "size", values = [1, 64.5], unit = "B", also = { count = [9, 7] } }
 command = ["{artifact}", "{size}", "-n{count}", "{{size}}"]
 env = { SIZE = "{size}" }
 operations = "{count}"
@@ -74,7 +74,7 @@ def test_each_value_is_a_workload_in_which_placeholders_stand_for_it() -> None:
 
 
 def test_a_key_that_is_a_placeholder_is_a_number() -> None:
-    served = '[race]\nmode = "driven"\n\n[server]\ncommand = ["{artifact}", "{port}"]\n\n'
+    served = '[race]\nmode = "alternating"\n\n[server]\ncommand = ["{artifact}", "{port}"]\n\n'
     server = (FIRST, f"{served}{FIRST}")
     unchecked = ('[check]\nsame_output = ["fill", "last"]\n', "")
     whole = ("values = [1, 64.5]", "values = [1, 64]")
@@ -93,17 +93,15 @@ def test_its_name_means_all_of_it() -> None:
 
 
 def test_a_study_has_its_curves() -> None:
-    expected = Swept("fill", "size", "B", (1, 64.5), ("fill-1", "fill-64.5"))
-    assert swept_workloads(read().study.workloads) == (expected,)
+    expected = AskedCurve("fill", "size", "B", (1, 64.5), ("fill-1", "fill-64.5"))
+    assert asked_curves(read().study.workloads) == (expected,)
 
 
 def test_workloads_of_one_curve() -> None:
-    more = (
-        '[[workloads]]\nname = "large"\nsweep = { parameter = "size", values = [99], unit = "B", '
-    )
+    more = '[[workloads]]\nname = "large"\nparameter = { name = "size", values = [99], unit = "B", '
     more += 'curve = "fill" }\ncommand = ["{artifact}", "{size}"]\n\n' + LAST
     file = read((LAST, more))
-    (curve,) = swept_workloads(file.study.workloads)
+    (curve,) = asked_curves(file.study.workloads)
     assert curve.workloads == ("fill-1", "fill-64.5", "large-99")
     with pytest.raises(StudyError, match="'fill-1' and 'large-1' are the same point"):
         read((LAST, more.replace("[99]", "[1]")))
@@ -121,8 +119,8 @@ def test_what_it_is_called_does_not_count_as_what_it_runs() -> None:
         (("[1, 64.5]", "[]"), 22, "at least 1 item"),
         (("[1, 64.5]", '["1"]'), 22, "is not a whole number|is not a number"),
         (("[9, 7]", "[9]"), 22, "count has 1 for 2 values"),
-        (('parameter = "size"', 'parameter = "port"'), 22, "means something already"),
-        (('parameter = "size"', 'parameter = "Size"'), 22, "small letters"),
+        (('name = "size"', 'name = "port"'), 22, "means something already"),
+        (('name = "size"', 'name = "Size"'), 22, "small letters"),
         (('unit = "B"', 'units = "B"'), 22, "nearest is 'unit'"),
         (('"-n{count}"', '"-n{counts}"'), 23, "{counts} is unknown"),
         (('env = { SIZE = "{size}" }', "expected = 3"), 24, "'expected'"),

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import report_data as data
-from ensign.model.sweeps import Crossover, Extremes, Swept
+from ensign.model.curves import AskedCurve, Crossover, Extremes
 from ensign.model.trials import Better, Metric
+from ensign.stats.curves import crossover, curves_of, extreme_rows
 from ensign.stats.pair import Rule
 from ensign.stats.rounds import RoundCosts
 from ensign.stats.suite import SuiteRule
-from ensign.stats.sweeps import crossover, extreme_rows, sweeps_of
 from simulated_races import drifting
 
 RULE = SuiteRule(level=0.95, margin=0.01)
@@ -119,7 +119,7 @@ def test_the_best_is_told_from_what_is_slower_by_much() -> None:
 
 def test_scores_that_are_better_the_higher_and_claims() -> None:
     """A rate stands as 1 over its cost; rounds that are looked at as they come have curves only."""
-    asked = Swept("thr", "size", "B", (8.0, 1.0), ("thr-8", "thr-1"))
+    asked = AskedCurve("thr", "size", "B", (8.0, 1.0), ("thr-8", "thr-1"))
     tests = ("thr-8/rate", "thr-1/rate", "other")
     y = np.log(np.broadcast_to([[[0.5], [0.25], [9]], [[0.4], [0.2], [9]]], (2, 3, 4))) + NOISE
     costs = RoundCosts(Metric.CPU, ("a", "b"), tests, (0, 1, 2, 3), (), y)
@@ -127,7 +127,7 @@ def test_scores_that_are_better_the_higher_and_claims() -> None:
         data.trial().variants[0], variant="a", score=4.0, unit="msg/s", better=Better.HIGHER
     )
     trial = replace(data.trial(), workload="thr-1/rate", variants=(totals,))
-    (found,) = sweeps_of([asked], costs, [trial], {"a": "gcc", "b": "gcc"}, RULE)
+    (found,) = curves_of([asked], costs, [trial], {"a": "gcc", "b": "gcc"}, RULE)
     assert (found.name, found.values) == ("thr/rate", (1.0, 8.0))
     assert found.workloads == ("thr-1/rate", "thr-8/rate")
     assert [one.mean for one in found.curve_of("b").points] == pytest.approx([5.0, 2.5], rel=0.02)
@@ -136,11 +136,11 @@ def test_scores_that_are_better_the_higher_and_claims() -> None:
     assert found.extremes == (Extremes("gcc", ("b",), ("a",)),)
     assert (found.crossover, found.better) == (Crossover(None, None, None), Better.HIGHER)
     looked_at = replace(RULE, rule=Rule.SEQUENTIAL)
-    (found,) = sweeps_of([asked], costs, [trial], {}, looked_at)
+    (found,) = curves_of([asked], costs, [trial], {}, looked_at)
     assert (found.extremes, found.crossover) == ((), None)
 
 
 def test_one_value_is_no_curve() -> None:
     costs = RoundCosts(Metric.CPU, ("a", "b"), ("thr-1",), (0, 1), (), np.zeros((2, 1, 2)))
-    asked = Swept("thr", "size", "B", (1.0,), ("thr-1",))
-    assert sweeps_of([asked], costs, [], {}, RULE) == ()
+    asked = AskedCurve("thr", "size", "B", (1.0,), ("thr-1",))
+    assert curves_of([asked], costs, [], {}, RULE) == ()

@@ -8,21 +8,21 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import report_data as data
+from ensign.model.curves import Crossover
 from ensign.model.results import Confirmation, Result
-from ensign.model.sweeps import Crossover
 from ensign.model.trials import Better, Metric
-from ensign.report.curves import curves
-from ensign.report.sweeps import SweepView, sweep_views
+from ensign.report.curve_charts import curves
+from ensign.report.curves import CurvesView, curves_views
 
 
-def view(result: Result) -> SweepView:
-    (found,) = sweep_views(result)
+def view(result: Result) -> CurvesView:
+    (found,) = curves_views(result)
     return found
 
 
 def crossing(found: Crossover | None) -> str:
-    base = data.swept_study()
-    return view(replace(base, sweeps=(replace(base.sweeps[0], crossover=found),))).sentences[-1]
+    base = data.curved_study()
+    return view(replace(base, curves=(replace(base.curves[0], crossover=found),))).sentences[-1]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_where_builds_are_alike(found: Crossover, said: str) -> None:
 
 
 def test_the_best_is_a_set_where_it_cannot_be_told() -> None:
-    first, second, _ = view(data.swept_study()).sentences
+    first, second, _ = view(data.curved_study()).sentences
     assert first == "Best of gcc-12: gcc-12-O2. Worst: gcc-12-O0."
     assert second.startswith(
         "Best of clang-19: clang-19-O2 and clang-19-O1 (cannot be told apart). "
@@ -74,7 +74,7 @@ def test_the_best_is_a_set_where_it_cannot_be_told() -> None:
 
 
 def test_a_cost_over_bytes_has_three_figures() -> None:
-    shown = view(data.swept_study())
+    shown = view(data.curved_study())
     titles = [graph.title for graph in shown.graphs]
     assert titles == [
         "CPU time per operation",
@@ -85,25 +85,25 @@ def test_a_cost_over_bytes_has_three_figures() -> None:
     assert rate.mean == pytest.approx(1e9 / time.mean)
     assert (rate.low, rate.high) == pytest.approx((1e9 / time.high, 1e9 / time.low))
     assert megabits.mean == pytest.approx(64 * 8 * rate.mean / 1e6)
-    by_wall = view(replace(data.swept_study(), metric=Metric.WALL))
+    by_wall = view(replace(data.curved_study(), metric=Metric.WALL))
     assert [graph.title for graph in by_wall.graphs][1:] == ["operations per second", "Mb/s"]
 
 
 def test_a_score_is_drawn_as_it_is() -> None:
-    shown = view(data.swept_study(Better.HIGHER))
+    shown = view(data.curved_study(Better.HIGHER))
     assert [graph.title for graph in shown.graphs] == ["msg/s"]
 
 
 def test_of_an_exploration_nothing_is_claimed() -> None:
-    explored = data.swept_study(confirmation=Confirmation((), 0, 0, 0.95, "", ()))
+    explored = data.curved_study(confirmation=Confirmation((), 0, 0, 0.95, "", ()))
     assert view(explored).sentences == ()
-    second = data.swept_study()
+    second = data.curved_study()
     confirmed = Confirmation(("clang-19-O2",), 9, 9, 0.95, "ab", (), second)
     assert view(replace(explored, confirmation=confirmed)).sentences
 
 
 def test_the_drawing_has_a_line_and_a_band_for_each_build() -> None:
-    for graph in view(data.swept_study()).graphs:
+    for graph in view(data.curved_study()).graphs:
         svg = ET.fromstring(curves(graph))  # noqa: S314  # our own
         lines = [each for each in svg.iter("polyline") if each.get("fill") == "none"]
         assert len(lines) == 2 * 4  # with the legend's
@@ -116,13 +116,14 @@ def test_the_drawing_has_a_line_and_a_band_for_each_build() -> None:
 
 
 def test_an_unbounded_band_ends_at_the_frame() -> None:
-    base = data.swept_study()
-    (sweep,) = base.sweeps
-    curve = sweep.curves[1]
+    base = data.curved_study()
+    (curve_set,) = base.curves
+    curve = curve_set.curves[1]
     points = tuple(replace(each, low=0.0, high=float("inf")) for each in curve.points)
     wide = replace(
-        sweep, curves=(sweep.curves[0], replace(curve, points=points), *sweep.curves[2:])
+        curve_set,
+        curves=(curve_set.curves[0], replace(curve, points=points), *curve_set.curves[2:]),
     )
-    for graph in view(replace(base, sweeps=(wide,))).graphs:
+    for graph in view(replace(base, curves=(wide,))).graphs:
         assert "inf" not in curves(graph)
         assert "nan" not in curves(graph)

@@ -21,23 +21,23 @@ def _free(name: str) -> str:
     return name
 
 
-Parameter = Annotated[str, Field(pattern=_PLACEHOLDER), AfterValidator(_free)]
+PlaceholderName = Annotated[str, Field(pattern=_PLACEHOLDER), AfterValidator(_free)]
 Value = Annotated[int | Finite, Field()]
 
 
-class Sweep(Section):
-    """Parameter of a workload: `{PARAMETER}` in any of its keys becomes each of the `values`.
+class Parameter(Section):
+    """Parameter of a workload: `{NAME}` in any of its keys becomes each of the `values`.
 
     Each value is a test, called `WORKLOAD-VALUE`, and all of them are a curve. A key that is
     nothing but the placeholder, such as `connections = "{connections}"`, is that number.
     """
 
-    parameter: Parameter = Field(description="its name; it stands for itself in reports")
+    name: PlaceholderName = Field(description="its placeholder, and its name in reports")
     values: list[Value] = Field(min_length=1, max_length=100, description="numbers, rising")
     unit: str = Field(
         default="", max_length=20, description="of the values; with B figures per second are in Mb"
     )
-    also: dict[Parameter, list[Value | str]] = Field(
+    also: dict[PlaceholderName, list[Value | str]] = Field(
         default_factory=dict, description="further placeholders, each with one for each value"
     )
     curve: str | None = Field(
@@ -59,7 +59,7 @@ class Sweep(Section):
     def at(self, index: int) -> dict[str, object]:
         """What the placeholders stand for at one of the values."""
         also = {name: those[index] for name, those in self.also.items()}
-        return {**also, self.parameter: self.values[index]}
+        return {**also, self.name: self.values[index]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class WrittenOut:
     origins: Mapping[tuple[str | int, ...], tuple[int, ...]]
 
 
-def write_out_sweeps(mapping: Mapping[str, object]) -> WrittenOut:
+def write_out_parameters(mapping: Mapping[str, object]) -> WrittenOut:
     """Each workload once for each value of its parameter; what is wrong is left as it is.
 
     Where the study names such a workload (`same_output`, `slice_check`), it means all of them.
@@ -120,27 +120,28 @@ def _put(mapping: dict[str, object], table: str, key: str, value: object) -> Non
 
 
 def _values_of(workload: object) -> list[object]:
-    said = workload.get("sweep") if isinstance(workload, dict) else None
+    said = workload.get("parameter") if isinstance(workload, dict) else None
     if not isinstance(workload, dict) or not isinstance(said, dict):
         return [workload]
     name = workload.get("name")
     if not isinstance(name, str):
         return [workload]
     try:
-        sweep = Sweep.model_validate(said)
+        parameter = Parameter.model_validate(said)
     except ValidationError:
-        return [{"name": name, "sweep": said}]  # what else is wrong comes from that
-    rest = {key: value for key, value in workload.items() if key != "sweep"}
+        return [{"name": name, "parameter": said}]  # what else is wrong comes from that
+    rest = {key: value for key, value in workload.items() if key != "parameter"}
     named = {key: value for key, value in said.items() if key != "also"}
     return [
         {
             **{
-                key: _filled(each, sweep.at(index), text=key == "env") for key, each in rest.items()
+                key: _filled(each, parameter.at(index), text=key == "env")
+                for key, each in rest.items()
             },
             "name": f"{name}-{number_text(value)}",
-            "sweep": {**named, "values": [value], "curve": sweep.curve or name},
+            "parameter": {**named, "values": [value], "curve": parameter.curve or name},
         }
-        for index, value in enumerate(sweep.values)
+        for index, value in enumerate(parameter.values)
     ]
 
 
