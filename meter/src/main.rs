@@ -47,6 +47,8 @@ enum Action {
     Processor,
     /// Runs a program and says what it and its children executed, mapped and wrote.
     Follow(Followed),
+    /// Runs several programs that work together, each when the one before it is ready.
+    Ends(Ends),
     /// Runs a program as another user, without groups, capabilities or a way to get them.
     AsUser(AsUser),
 }
@@ -58,6 +60,54 @@ struct AsUser {
     /// The program and its arguments.
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
+}
+
+/// Options that are there once for each end come in the order of the ends.
+#[derive(clap::Args)]
+struct Ends {
+    /// How many words of the command are this end's.
+    #[arg(long, required = true)]
+    words: Vec<usize>,
+    /// CPUs of this end, such as `0,1`; empty: any.
+    #[arg(long)]
+    cpus: Vec<String>,
+    /// The port on which this end listens before the next one begins; 0: the next does not wait.
+    #[arg(long)]
+    port: Vec<u16>,
+    /// Whether this end is ended when the others have ended.
+    #[arg(long)]
+    serves: Vec<bool>,
+    /// Puts each of two ends into a network namespace of its own, joined at that rate: bits per
+    /// second, 0 for as fast as it goes.
+    #[arg(long)]
+    rate: Option<u64>,
+    /// The largest packet of that network.
+    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(68..=65_535))]
+    mtu: u32,
+    /// The programs and their arguments, one after the other.
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+impl Ends {
+    /// None where the words are not as many as was said, or CPUs are none.
+    fn each(&self) -> Option<Vec<ensign_race::End>> {
+        let mut rest = &self.command[..];
+        let mut found = Vec::new();
+        for (index, &count) in self.words.iter().enumerate() {
+            let (words, later) = rest.split_at_checked(count)?;
+            rest = later;
+            let cpus = self.cpus.get(index).map_or("", String::as_str);
+            let cpus = cpus.split(',').filter(|cpu| !cpu.is_empty());
+            found.push(ensign_race::End {
+                words: (!words.is_empty()).then(|| words.to_vec())?,
+                cpus: cpus.map(|cpu| cpu.parse().ok()).collect::<Option<_>>()?,
+                port: self.port.get(index).copied().unwrap_or(0),
+                serves: self.serves.get(index).copied().unwrap_or(false),
+            });
+        }
+        rest.is_empty().then_some(found)
+    }
 }
 
 #[derive(clap::Args)]
@@ -103,6 +153,19 @@ fn main() {
         Action::Processor => {
             println!("{}", ensign_race::processor());
             0
+        }
+        Action::Ends(asked) => {
+            let network = asked.rate.map(|rate_bits| ensign_race::Network {
+                rate_bits,
+                mtu: asked.mtu,
+            });
+            match asked.each() {
+                Some(ends) => ensign_race::ends(&ends, network),
+                None => {
+                    eprintln!("ensign-meter ends: the words or CPUs are not what was said");
+                    125
+                }
+            }
         }
         Action::AsUser(asked) => ensign_race::as_user(&asked.user, &asked.command),
         Action::Follow(asked) => {

@@ -14,9 +14,13 @@ pub fn cpu_set(cpus: &[usize]) -> libc::cpu_set_t {
 
 /// Keeps the calling thread, and those that it starts, to these CPUs.
 pub fn keep_to(cpus: &[usize]) -> io::Result<()> {
-    let set = cpu_set(cpus);
+    keep_to_set(&cpu_set(cpus))
+}
+
+/// The same, for CPUs that were asked for.
+pub fn keep_to_set(set: &libc::cpu_set_t) -> io::Result<()> {
     // SAFETY: the set is as large as said.
-    let status = unsafe { libc::sched_setaffinity(0, std::mem::size_of_val(&set), &set) };
+    let status = unsafe { libc::sched_setaffinity(0, std::mem::size_of_val(set), set) };
     if status < 0 {
         return Err(io::Error::last_os_error());
     }

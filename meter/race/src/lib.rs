@@ -10,6 +10,7 @@ mod as_user;
 mod commands;
 mod drive;
 mod emitter;
+mod ends;
 mod exec;
 mod follow;
 #[cfg(feature = "fuzz")]
@@ -37,6 +38,7 @@ mod waits;
 mod worker;
 
 pub use as_user::as_user;
+pub use ends::{ends, End, Network};
 pub use follow::follow;
 pub use guardian::{guard, read_request, Refusal};
 pub use probe::{probe, processor};

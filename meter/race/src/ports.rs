@@ -89,6 +89,13 @@ pub(crate) fn listener(port: u16, ours: &[pid_t]) -> Listener {
     found
 }
 
+/// True if anybody listens on a port, in the network that this process sees.
+pub(crate) fn is_listened_to(port: u16, pid: pid_t) -> bool {
+    let tables = ["tcp", "tcp6"].map(|table| File::open(format!("/proc/{pid}/net/{table}")));
+    let mut found = tables.into_iter().flatten();
+    found.any(|table| !listening(BufReader::new(table), port).is_empty())
+}
+
 /// Inodes of the sockets that listen on a port, from /proc/net/tcp or tcp6.
 ///
 /// Listening sockets come first there. What follows may be thousands of connections that are

@@ -30,6 +30,7 @@ from ensign.host.root_directory import METER_INSIDE, ROOT_PATH
 from ensign.host.temporary import TEMPORARY_NAME, temporary_folder
 from ensign.meter.client import AsItIs, Json, Placed, Surroundings, find_meter
 from ensign.model.errors import InputError
+from ensign.model.placeholders import METER
 from ensign.model.study_build import SandboxSection
 from ensign.model.units import parse_size_bytes
 
@@ -369,7 +370,8 @@ def _in_root(process: _Process, meter: str, cwd: str) -> _Process:
     if process.get("root") is None:
         return process
     words = process["argv"]
-    argv = [METER_INSIDE, *words[1:]] if words[0] == meter else words
+    own = words[0] in (meter, f"{{{METER}}}")
+    argv = [METER_INSIDE, *words[1:]] if own else words
     env = {**process["env"], "PATH": ROOT_PATH}
     return {**process, "argv": argv, "env": env, "cwd": process.get("cwd") or cwd}
 

@@ -36,6 +36,7 @@ from ensign.model.units import parse_duration_ns, parse_share
 from ensign.model.variants import Variant
 from ensign.variants.expand import expand as variants_of
 from ensign.variants.expand import expansion_problems
+from ensign.workloads.ends import as_commands
 from ensign.workloads.inputs import split_inputs
 from ensign.workloads.rules import workload_problems
 
@@ -374,7 +375,7 @@ def parse_study(
         problems = (*problems, *absent_cpus(study, machine_cpus))
     if problems:
         raise _combined(problems, positions, path)
-    study = with_recipe_of_system(study)
+    study = as_commands(with_recipe_of_system(study))
     return StudyFile(path, text, study, variants_of(study), positions, suite)
 
 

@@ -19,8 +19,13 @@ DEPENDENCY_FLAGS = ("dependency_cflags", "dependency_ldflags")
 SHIPPED = ("opt", "lto", "link_only", "cflags_list", "ldflags_list", "link_only_list")
 PROGRAM = ("artifact", "artifact_dir")
 PLACES = ("port", "tmp", "variant", "files")
+# The meter itself: in commands that ensign makes, not in those of studies.
+METER = "meter"
 RESERVED = frozenset(
-    (*TOOLCHAIN, *RUST, *FLAGS, *DEPENDENCY_FLAGS, *PLACES, *PROGRAM, "requests", "input")
+    (
+        *(*TOOLCHAIN, *RUST, *FLAGS, *DEPENDENCY_FLAGS, *PLACES, *PROGRAM),
+        *("requests", "input", "address", METER),
+    )
 )
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./{}-]+")

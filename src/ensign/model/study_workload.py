@@ -13,6 +13,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from ensign.model.curves import AskedCurve
 from ensign.model.drive import Drive
 from ensign.model.placeholders import names_in, shown
+from ensign.model.study_ends import End, Network
 from ensign.model.study_parameter import Parameter
 from ensign.model.study_values import (
     Argv,
@@ -54,7 +55,7 @@ class Server(Section):
 _LATER_KEYS = (
     *("env", "drive", "server_args", "output", "score", "scores", "benchmarks", "operations"),
     *("expected", "expected_sha256", "folder"),
-    *("setup", "prepare", "cleanup", "ignore_failure"),
+    *("setup", "prepare", "cleanup", "ignore_failure", "ends", "network"),
 )
 
 
@@ -128,6 +129,12 @@ class Workload(Section):
     load: Argv | None = Field(default=None, description="the load generator's command")
     drive: Drive | None = Field(default=None, description="what ensign's own generator sends")
     command: Argv | None = Field(default=None, description="the program's own command")
+    ends: list[End] = Field(
+        default_factory=list, max_length=8, description="programs that work together, raced as one"
+    )
+    network: Network | None = Field(
+        default=None, description="between two ends; without it they share a loopback"
+    )
     preload: list[PreloadStep] = Field(
         default_factory=list, description="commands or drives on the ready server, not measured"
     )
@@ -231,7 +238,7 @@ class Workload(Section):
         """Why no check can run it, as what it uses or has; empty where one can."""
         if {name for text in self.own_texts for name in names_in(text)} & {"port", "variant"}:
             return "uses {port} or {variant}"
-        keys = ("setup", "prepare", "cleanup", "ignore_failure")
+        keys = ("ends", "setup", "prepare", "cleanup", "ignore_failure")
         return next((f"has '{key}'" for key in keys if getattr(self, key)), "")
 
     @property
@@ -281,6 +288,8 @@ class Workload(Section):
         """The command or the requests, as one would type them."""
         if self.drive is not None:
             return self.drive.shown
+        if self.ends:
+            return " & ".join(shown(end.command) for end in self.ends)
         return shown(self.load or self.command or ())
 
 

@@ -31,6 +31,9 @@ _BYTES = {
     "gib": 2**30,
     "tib": 2**40,
 }
+_BITS = {"bit": 1, "kbit": 10**3, "Mbit": 10**6, "Gbit": 10**9}
+# In bytes, the kernel's token bucket takes 32 bits.
+_MOST_BITS = 34 * 10**9
 # Of what a person means; longer ones overflow.
 _LONGEST = 40
 _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ%]*)\s*")
@@ -52,6 +55,14 @@ def parse_size_bytes(text: str) -> int:
     if unit.lower() not in _BYTES:
         raise InputError(f"'{text}' is not a size; write it as 500MB or 2GiB")
     return round(value * _BYTES[unit.lower()])
+
+
+def parse_rate_bits(text: str) -> int:
+    """Bits per second of `100Mbit/s` or `1Gbit/s`. InputError otherwise."""
+    value, unit = _split(text.removesuffix("/s"), "a rate such as 100Mbit/s or 1Gbit/s")
+    if unit not in _BITS or not 0 < value * _BITS[unit] <= _MOST_BITS:
+        raise InputError(f"'{text}' is not a rate such as 100Mbit/s or 1Gbit/s, at most 34Gbit/s")
+    return round(value * _BITS[unit])
 
 
 def parse_share(text: str) -> float:

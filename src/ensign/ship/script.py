@@ -23,7 +23,7 @@ from ensign.builders.stages import Plan, Stage
 from ensign.host.root_directory import RootDirectory
 from ensign.model.drive import Drive, drive_json
 from ensign.model.errors import InputError
-from ensign.model.placeholders import fill, program_values
+from ensign.model.placeholders import METER, fill, program_values
 from ensign.model.study import Study
 from ensign.model.study_workload import DriveStep, Workload
 from ensign.toolchains.find import Toolchain, installed_compilers
@@ -249,7 +249,7 @@ class _Training:
     def words(self, argv: Iterable[str], requests: int | None = None) -> str:
         """Words of a command of the study, for the shell."""
         marks = {f"{{{name}}}": path for name, path in self.tools.items()}
-        values = {"variant": "training", **program_values(f"{TREE}/{self.artifact}")}
+        values = {"variant": "training", METER: "ensign-meter", **program_values(f"{TREE}/{self.artifact}")}
         if requests is not None:
             values["requests"] = str(requests)
         return " ".join(_word(fill(word, values), marks) for word in argv)

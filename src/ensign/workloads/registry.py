@@ -11,6 +11,7 @@ from ensign.model.study_workload import Workload
 from ensign.workloads.benchmarks import BenchmarksKind
 from ensign.workloads.command import CommandKind
 from ensign.workloads.drive import DriveKind
+from ensign.workloads.ends import EndsKind
 from ensign.workloads.kind import WorkloadKind
 from ensign.workloads.load_generator import LoadGeneratorKind
 from ensign.workloads.plugin import Plugin, PublishedSuite
@@ -18,6 +19,7 @@ from ensign.workloads.plugin import Plugin, PublishedSuite
 _GROUP = "ensign.workloads"
 # The first that has a workload is its kind; those of plugins, which know a program, come first.
 KINDS: tuple[WorkloadKind, ...] = (
+    EndsKind(),
     LoadGeneratorKind(),
     DriveKind(),
     BenchmarksKind(),

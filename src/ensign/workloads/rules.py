@@ -54,16 +54,20 @@ def _suite(study: Study) -> Iterator[Problem]:
 def _each(study: Study, workloads: Sequence[Workload], where: Where) -> Iterator[Problem]:
     for index, workload in enumerate(workloads):
         place = (*where, index)
-        kinds = [
-            each for each in (workload.load, workload.drive, workload.command) if each is not None
-        ]
-        if len(kinds) != 1:
-            text = f"workload '{workload.name}' needs exactly one of 'load', 'drive' and 'command'"
+        kinds = (workload.load, workload.drive, workload.command, workload.ends or None)
+        if sum(each is not None for each in kinds) != 1:
+            text = (
+                f"workload '{workload.name}' needs exactly one of 'load', 'drive', 'command' and "
+                "'ends'"
+            )
             yield Problem(place, text)
             continue
         yield from _placeholders(study, workload, place)
         yield from _preload_drives(workload, place)
         yield from kind_of(workload).problems(study, workload, place)
+        if workload.network is not None and not workload.ends:
+            text = f"'network' of workload '{workload.name}' is between two 'ends', which it lacks"
+            yield Problem((*place, "network"), text)
 
 
 def _repeated_names(workloads: Sequence[Workload], where: Where) -> Iterator[Problem]:

@@ -28,9 +28,15 @@ pub(crate) struct Names {
     pub files: Option<String>,
 }
 
+const METER: &str = "{meter}";
+
 impl Names {
     pub(crate) fn expand(&self, text: &str) -> String {
         let mut text = text.replace("{tmp}", &self.tmp);
+        if text.contains(METER) {
+            let own = std::env::current_exe().unwrap_or_default();
+            text = text.replace(METER, &own.to_string_lossy());
+        }
         if let Some(files) = &self.files {
             text = text.replace("{files}", files);
         }

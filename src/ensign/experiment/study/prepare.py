@@ -310,9 +310,12 @@ def require_commands(file: StudyFile, env: Mapping[str, str]) -> None:
         *(("", each) for each in file.study.workloads),
         *(("training", each) for each in (() if training is None else training.workloads)),
     ):
-        named: list[tuple[Where, list[str] | None]] = [
+        ends: list[tuple[Where, list[str] | None]] = [
+            (("ends", number, "command"), end.command) for number, end in enumerate(workload.ends)
+        ]
+        named = [
             (("load",), workload.load),
-            (("command",), workload.command),
+            *(ends or [(("command",), workload.command)]),
             *((("preload", number), argv) for number, argv in enumerate(workload.preload_commands)),
             *(((key,), argv) for key, argv in workload.commands_around.items()),
         ]

@@ -116,7 +116,8 @@ def commands_of(study: Study, requests: Mapping[str, int | None]) -> tuple[tuple
         if workload.drive is not None:
             said = f"{number} operations of {workload.drive.shown}"
         else:
-            said = shown(fill_all(workload.load or workload.command or (), values))
+            argv = workload.load or workload.command or ()
+            said = workload.shown if workload.ends else shown(fill_all(argv, values))
         commands.append((workload.name, said))
     return tuple(commands)
 

@@ -1,0 +1,46 @@
+"""Ends of a workload: programs that work together, and the network between them. Pure."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from ensign.model.study_values import Argv, CpuList
+from ensign.model.units import parse_rate_bits
+from ensign.model.validation import Section
+
+
+def _rate(text: str) -> str:
+    parse_rate_bits(text)
+    return text
+
+
+class End(Section):
+    """One of several programs that work together, and begin in their order.
+
+    Their CPU time counts together. `{address}` is where the first end is reached.
+    """
+
+    command: Argv = Field(description="the program and its arguments")
+    cpus: CpuList | None = Field(
+        default=None, description="its CPUs; without it those of the program under test"
+    )
+    listens: str | None = Field(
+        default=None,
+        description="port on which it listens before the next end begins: {port}, or with a "
+        "network a number",
+    )
+    serves: bool = Field(default=False, description="it is asked to end when all others have ended")
+
+
+class Network(Section):
+    """A network between two ends: each is in a namespace of its own, as on two hosts.
+
+    A pair of virtual devices joins them, whose rate a token bucket limits in both directions.
+    """
+
+    rate: Annotated[str, AfterValidator(_rate)] | None = Field(
+        default=None, description="such as 1Gbit/s; without it as fast as the machine can"
+    )
+    mtu: int = Field(default=1500, ge=68, le=65_535, description="bytes of the largest packet")
