@@ -165,6 +165,10 @@ pub struct Activity {
     pub read_bytes: u64,
     pub writes: u64,
     pub written_bytes: u64,
+    /// Bytes that the link between two ends carried in its busier direction, and the time between
+    /// looks in which it carried some.
+    pub link_bytes: u64,
+    pub link_ns: u64,
 }
 
 /// A time in which the tasks stood in these calls and no others.

@@ -41,6 +41,7 @@ struct States {
     transfers: Transfers,
     processes: Vec<pid_t>,
     children_cpu_ns: u64,
+    link_bytes: u64,
 }
 
 /// A task that cannot run; `storage`: its sleep cannot be interrupted.
@@ -68,6 +69,10 @@ impl States {
             _ => activity.several_ns += span_ns,
         }
         activity.children_cpu_ns = activity.children_cpu_ns.max(self.children_cpu_ns);
+        if self.link_bytes > activity.link_bytes {
+            activity.link_ns += span_ns;
+            activity.link_bytes = self.link_bytes;
+        }
         // What ended before it was waited for took its counts along.
         activity.reads = activity.reads.max(self.transfers.reads);
         activity.read_bytes = activity.read_bytes.max(self.transfers.read_bytes);
@@ -174,6 +179,9 @@ fn states(process_trees: &mut ProcessTrees, tree: usize, group: Group) -> States
     for &pid in &members {
         states.transfers.add(Transfers::of(pid));
         states.children_cpu_ns += procfs::children_cpu_ns(pid);
+    }
+    if let Some(&first) = members.first().filter(|&&pid| procfs::has_own_network(pid)) {
+        states.link_bytes = procfs::link_bytes(first);
     }
     states.processes = members;
     states

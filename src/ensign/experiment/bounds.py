@@ -10,6 +10,7 @@ from statistics import median
 from ensign.experiment.metric_and_mode import Behavior, behavior_findings
 from ensign.experiment.pilots import CommandPilot, PilotRun
 from ensign.model.finding_kinds.race import (
+    LINK_SATURATED,
     LOAD_BOTTLENECK,
     MOSTLY_SYSTEM,
     MOSTLY_WAITING,
@@ -27,6 +28,8 @@ _LOADED_SHARE = 0.2
 # What is called the reason has so much of it; less is one of several.
 _MOST = 0.8
 _SHOWN_SHARE = 0.1
+# Of a link's rate; a token bucket lets a little more pass, and looks come a little late.
+_FULL = 0.9
 _MOST_CALLS = 3
 _INSIDE = frozenset((WaitsFor.CHILD, WaitsFor.PIPE, WaitsFor.LOCK))
 _WORDS = {
@@ -97,6 +100,22 @@ def bound_findings(
     system_ns = median(run.system_ns for run in pilot.runs)
     if pilot.cpu_ns > _NOTEWORTHY_NS and system_ns > _SYSTEM_SHARE * pilot.cpu_ns:
         yield MOSTLY_SYSTEM.found(_of_the_kernel(pilot, system_ns / pilot.cpu_ns), pilot.name)
+
+
+def link_findings(pilot: CommandPilot, rate_bits: int) -> Iterator[Finding]:
+    """A finding where the link between both ends, of that rate, was full."""
+    seen = [run.activity for run in pilot.runs if run.activity is not None]
+    carried = sum(each.link_bytes for each in seen)
+    busy_ns = sum(each.link_ns for each in seen)
+    if not rate_bits or busy_ns < _NOTEWORTHY_NS:
+        return
+    bits = 8e9 * carried / busy_ns
+    if bits >= _FULL * rate_bits:
+        text = (
+            f"bound by its link, which carries {bits / 1e6:,.0f} of {rate_bits / 1e6:,.0f} Mb/s: "
+            "builds cannot differ in what they achieve, only in CPU time"
+        )
+        yield LINK_SATURATED.found(text, pilot.name)
 
 
 def _short_processes(pilot: CommandPilot) -> Iterator[Finding]:

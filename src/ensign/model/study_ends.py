@@ -44,3 +44,14 @@ class Network(Section):
         default=None, description="such as 1Gbit/s; without it as fast as the machine can"
     )
     mtu: int = Field(default=1500, ge=68, le=65_535, description="bytes of the largest packet")
+
+    @property
+    def shown(self) -> str:
+        """`over a network of 1Gbit/s, packets of 1500 B`."""
+        rate = "" if self.rate is None else f" of {self.rate}"
+        return f"over a network{rate}, packets of {self.mtu} B"
+
+    @property
+    def rate_bits(self) -> int:
+        """Bits per second; 0 where nothing limits them."""
+        return 0 if self.rate is None else parse_rate_bits(self.rate)

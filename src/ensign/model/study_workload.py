@@ -289,7 +289,8 @@ class Workload(Section):
         if self.drive is not None:
             return self.drive.shown
         if self.ends:
-            return " & ".join(shown(end.command) for end in self.ends)
+            over = "" if self.network is None else f", {self.network.shown}"
+            return " & ".join(shown(end.command) for end in self.ends) + over
         return shown(self.load or self.command or ())
 
 

@@ -118,7 +118,8 @@ class TaskActivity:
     `runnable_ns`: summed over the tasks; `storage_ns`: idle with a task in uninterruptible sleep.
     `busiest_cpu_ns` is the CPU time of the task that used most. `waits` are what the tasks slept
     in while none could run; `reads` and `writes` are calls, `processes` different ones, as far as
-    they were seen; `children_cpu_ns` is the CPU time of those that ended before it.
+    they were seen; `children_cpu_ns` is the CPU time of those that ended before it. A link between
+    two ends carried `link_bytes` in its busier direction, in `link_ns` of the time.
     """
 
     looks: Count = 0
@@ -136,6 +137,8 @@ class TaskActivity:
     read_bytes: Count = 0
     writes: Count = 0
     written_bytes: Count = 0
+    link_bytes: Count = 0
+    link_ns: Count = 0
 
     @property
     def idle_share(self) -> float:

@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ensign.model.curves import Curve, CurvePoint, CurveSet, Extremes
+from ensign.model.finding_kinds.race import LINK_SATURATED
 from ensign.model.results import Result
 from ensign.model.study_parameter import number_text
 from ensign.model.trials import Metric
 from ensign.report import figures
 from ensign.report.confirmation import confirmed
 from ensign.report.words import METRICS, clean, listed, percent, plain_share
+from ensign.stats.named_scores import workload_of
 
 HEADING = "Curves"
 READ = (
@@ -76,7 +78,7 @@ def _view(curve_set: CurveSet, result: Result, *, explored: bool) -> CurvesView:
         )
         for index, value in enumerate(curve_set.values)
     ]
-    said = () if explored else _sentences(curve_set, result.margin)
+    said = () if explored else _sentences(curve_set, result)
     return CurvesView(
         f"{clean(curve_set.name)}: {main.title}",
         said,
@@ -157,13 +159,25 @@ def _over(value: float, by: float) -> float:
     return value / by if by > 0 else float("inf")
 
 
-def _sentences(curve_set: CurveSet, margin: float | None) -> tuple[str, ...]:
+def _sentences(curve_set: CurveSet, result: Result) -> tuple[str, ...]:
+    margin = result.margin
     found = [
         sentence for each in curve_set.extremes for sentence in _of_compiler(each, curve_set.curves)
     ]
+    found += _full_link(curve_set, result)
     if curve_set.crossover is not None and margin is not None:
         found.append(_crossover(curve_set, plain_share(margin)))
     return tuple(found)
+
+
+def _full_link(curve_set: CurveSet, result: Result) -> list[str]:
+    """From which value on the link between two ends is full, where it is."""
+    full = {each.subject for each in result.findings if each.is_a(LINK_SATURATED)}
+    bound = [workload_of(test) in full for test in curve_set.workloads]
+    if not bound[-1]:
+        return []
+    first = max((place + 1 for place, each in enumerate(bound) if not each), default=0)
+    return [f"From {_with_unit(curve_set.values[first], curve_set.unit)} on the link is full."]
 
 
 def _of_compiler(each: Extremes, curves: Sequence[Curve]) -> list[str]:

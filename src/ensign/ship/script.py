@@ -249,7 +249,11 @@ class _Training:
     def words(self, argv: Iterable[str], requests: int | None = None) -> str:
         """Words of a command of the study, for the shell."""
         marks = {f"{{{name}}}": path for name, path in self.tools.items()}
-        values = {"variant": "training", METER: "ensign-meter", **program_values(f"{TREE}/{self.artifact}")}
+        values = {
+            "variant": "training",
+            METER: "ensign-meter",
+            **program_values(f"{TREE}/{self.artifact}"),
+        }
         if requests is not None:
             values["requests"] = str(requests)
         return " ".join(_word(fill(word, values), marks) for word in argv)

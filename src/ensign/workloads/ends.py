@@ -9,7 +9,6 @@ from ensign.model.study import Study
 from ensign.model.study_ends import End
 from ensign.model.study_problems import Problem, Where, unknown, uses
 from ensign.model.study_workload import Workload
-from ensign.model.units import parse_rate_bits
 from ensign.workloads.kind import Operations, OwnRun, said_operations
 
 _ADDRESS = "address"
@@ -98,8 +97,7 @@ def _as_command(workload: Workload) -> Workload:
         )
     ]
     if network is not None:
-        rate_bits = 0 if network.rate is None else parse_rate_bits(network.rate)
-        options += [f"--rate={rate_bits}", f"--mtu={network.mtu}"]
+        options += [f"--rate={network.rate_bits}", f"--mtu={network.mtu}"]
     words = [_filled(word, address) for end in workload.ends for word in end.command]
     return workload.model_copy(update={"command": [f"{{{METER}}}", "ends", *options, "--", *words]})
 

@@ -1,6 +1,7 @@
 //! The devices between two network namespaces, by rtnetlink(7): a pair, addresses, a rate.
 
 use super::Network;
+use crate::processes::procfs::LINK;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{
     bind, recv, sendto, socket_with, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType,
@@ -68,13 +69,13 @@ impl Link {
     pub(super) fn pair(&mut self, other: &File) -> io::Result<()> {
         let mut message = Message::new(NEW_LINK, EXCLUSIVE_NEW);
         message.device(DEVICE, 0);
-        message.text(LINK_NAME, "ensign");
+        message.text(LINK_NAME, LINK);
         let info = message.begin(LINK_INFO);
         message.text(LINK_KIND, "veth");
         let data = message.begin(LINK_DATA);
         let peer = message.begin(VETH_PEER);
         message.device(DEVICE, 0);
-        message.text(LINK_NAME, "ensign");
+        message.text(LINK_NAME, LINK);
         message.number(LINK_NAMESPACE, other.as_raw_fd() as u32);
         message.end(peer);
         message.end(data);

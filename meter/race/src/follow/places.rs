@@ -1,6 +1,7 @@
 //! What files a traced process means: mappings, descriptors, names.
 
 use super::ptrace;
+use crate::processes::procfs;
 use ensign_host::path::lexically;
 use ensign_protocol::records::Mapped;
 use libc::pid_t;
@@ -162,7 +163,8 @@ pub(crate) fn bound(pid: pid_t, address: u64, length: u64) -> Option<String> {
     let family = i32::from(u16::from_ne_bytes([bytes[0], bytes[1]]));
     match family {
         libc::AF_UNIX if bytes.len() > UNIX_NAME => unix_name(pid, &bytes[UNIX_NAME..]),
-        libc::AF_INET | libc::AF_INET6 if bytes.len() > 3 => {
+        // In a network of its own nobody else can have it.
+        libc::AF_INET | libc::AF_INET6 if bytes.len() > 3 && !procfs::has_own_network(pid) => {
             let port = u16::from_be_bytes([bytes[2], bytes[3]]);
             (port != 0).then(|| format!("port {port}"))
         }

@@ -250,6 +250,9 @@ impl Footprint {
     }
 }
 
+/// The device of `ends` that leads to another network namespace.
+pub(crate) const LINK: &str = "ensign";
+
 /// Calls and bytes of `read` and `write` so far, as a process and what it waited for had them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Transfers {
@@ -279,6 +282,36 @@ impl Transfers {
         self.writes += more.writes;
         self.written_bytes += more.written_bytes;
     }
+}
+
+/// True if a process is in another network namespace than this one.
+pub(crate) fn has_own_network(pid: pid_t) -> bool {
+    let network = |of: &str| fs::read_link(format!("/proc/{of}/ns/net")).ok();
+    let other = network(&pid.to_string());
+    other.is_some() && other != network("self")
+}
+
+/// Bytes that a process's link to another network namespace carried in its busier direction; 0
+/// where it has none.
+pub(crate) fn link_bytes(pid: pid_t) -> u64 {
+    let table = fs::read_to_string(format!("/proc/{pid}/net/dev")).unwrap_or_default();
+    let ours = |line: &str| {
+        line.trim_start()
+            .strip_prefix(LINK)?
+            .strip_prefix(':')
+            .map(busier)
+    };
+    table.lines().find_map(ours).unwrap_or(0)
+}
+
+/// Of a device's counts: bytes received come first, bytes sent ninth.
+fn busier(counts: &str) -> u64 {
+    let counts: Vec<u64> = counts
+        .split_ascii_whitespace()
+        .map_while(|count| count.parse().ok())
+        .collect();
+    let count = |index: usize| counts.get(index).copied().unwrap_or(0);
+    count(0).max(count(8))
 }
 
 fn status_value(status: &str, key: &str) -> u64 {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from ensign.experiment.bounds import usage_findings
+from ensign.experiment.bounds import link_findings, usage_findings
 from ensign.experiment.loop import trial_seed
 from ensign.experiment.machine import CpuPlan
 from ensign.experiment.metric_and_mode import (
@@ -213,6 +213,7 @@ def _findings(
             cpus=len(set(cpus.widened().program)),
             by_turns=chosen.mode is Mode.ALTERNATING,
         ),
+        *link_findings(sight, 0 if workload.network is None else workload.network.rate_bits),
         *(replace(finding, subject=workload.name) for finding in chosen.findings),
     )
 

@@ -324,6 +324,8 @@ class _Filled:
             program,
             operations=counted.count,
             operations_pattern=counted.pattern,
+            # The meter starts what was built, from where it lies.
+            copy_program=not workload.ends,
             scores=tuple(NamedPattern(*score) for score in processes.scores),
             report=None if processes.report is None else report_of(processes.report),
         )

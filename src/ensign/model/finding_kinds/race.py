@@ -36,6 +36,12 @@ MOSTLY_WAITING = FindingKind(
     "system call, and how much faster code could gain at most.",
     "Do not expect much of a compiler. Mend what it waits for, or measure what it computes.",
 )
+LINK_SATURATED = FindingKind(
+    "link-saturated",
+    Severity.WARNING,
+    "The link between two ends is full: it carries as much as its rate allows.",
+    "Do not expect much of a compiler there. Send less, or race over a faster link.",
+)
 MOSTLY_SYSTEM = FindingKind(
     "mostly-system",
     Severity.NOTE,
