@@ -16,6 +16,7 @@ from ensign.experiment.ports import Ports
 from ensign.experiment.record import Verification
 from ensign.experiment.steps import ExperimentOutcome, run_experiment
 from ensign.experiment.study.forecast import expectation
+from ensign.experiment.study.networks import without_networks
 from ensign.experiment.study.phase import ProgressCallbacks, StudyContext
 from ensign.experiment.study.prepare import open_cache, open_study
 from ensign.experiment.study.run import StudySteps, folder_of
@@ -75,10 +76,11 @@ def raced_study(
 ) -> ExperimentOutcome:
     """Builds and races a study; its outcome. Errors pass."""
     folder = folder_of(file)
+    file, refused = without_networks(file, ports)
     with StatusLine(sys.stderr) as line, open_cache(ports) as cache:
         write(sys.stderr, as_plan.before_run(expectation(file, cache, ports)) + "\n")
         context = StudyContext(cache, confined_ports(file, ports), folder, study_progress(line))
-        steps = StudySteps(file, context, update_lock, install_dependencies, told=told)
+        steps = StudySteps(file, context, update_lock, install_dependencies, refused, told=told)
         outcome = run_experiment(steps)
         line.clear()
         return outcome

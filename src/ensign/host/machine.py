@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import re
+import zlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +15,13 @@ from ensign.host.topology import read_topology
 from ensign.model.instructions import LEVELS, ProcessorSets, registers_text, sets_of
 
 _PROC_ROOT = Path("/")
+_PREEMPTION = {
+    "none": "PREEMPT_NONE",
+    "voluntary": "PREEMPT_VOLUNTARY",
+    "full": "PREEMPT",
+    "lazy": "PREEMPT_LAZY",
+    "real-time": "PREEMPT_RT",
+}
 # proc(5), /proc/stat: user nice system idle iowait irq softirq steal (guest is part of user)
 _KTHREADD = 2  # parent of the kernel's threads
 _IDLE, _IOWAIT, _STEAL, _FIELDS = 3, 4, 7, 8
@@ -213,7 +222,10 @@ class ProcessorFacts:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """The operating system. `aslr` is `randomize_va_space`; `huge_pages` the chosen word."""
+    """The operating system. `aslr` is `randomize_va_space`; `huge_pages` the chosen word.
+
+    `timer` is the frequency of the kernel's ticks, `preemption` how it may take a CPU from itself.
+    """
 
     kernel: str
     distribution: str
@@ -221,6 +233,8 @@ class System:
     aslr: str
     huge_pages: str
     load_average: float
+    timer: str = UNKNOWN
+    preemption: str = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,14 +318,38 @@ def _hypervisor(root: Path, flags: str) -> str:
 
 def _system(root: Path, libc: str) -> System:
     load = _text(root / "proc/loadavg").split()
+    release = _text(root / "proc/sys/kernel/osrelease")
+    config = _kernel_config(root, release)
+    hz = config.get("HZ", "")
     return System(
-        kernel=_text(root / "proc/sys/kernel/osrelease") or UNKNOWN,
+        kernel=release or UNKNOWN,
+        timer=f"{hz} Hz" if hz else UNKNOWN,
+        preemption=_preemption(config, _text(root / "proc/cmdline")),
         distribution=_distribution(_text(root / "etc/os-release")),
         libc=libc,
         aslr=_text(root / "proc/sys/kernel/randomize_va_space") or UNKNOWN,
         huge_pages=_chosen(_text(root / "sys/kernel/mm/transparent_hugepage/enabled")),
         load_average=float(load[0]) if load and _DECIMAL.fullmatch(load[0]) else 0.0,
     )
+
+
+def _kernel_config(root: Path, release: str) -> dict[str, str]:
+    """What the kernel was configured with, where it or its package says so."""
+    try:
+        text = gzip.decompress((root / "proc/config.gz").read_bytes()).decode(errors="replace")
+    except (OSError, EOFError, zlib.error):
+        text = _text(root / f"boot/config-{release}") if release else ""
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {name.removeprefix("CONFIG_"): value for name, _, value in pairs}
+
+
+def _preemption(config: Mapping[str, str], command_line: str) -> str:
+    """A kernel whose model is chosen at its start has it on its command line, or the usual one."""
+    usual = next((name for name, key in _PREEMPTION.items() if config.get(key) == "y"), UNKNOWN)
+    if config.get("PREEMPT_DYNAMIC") != "y":
+        return usual
+    words = (word.partition("=") for word in command_line.split())
+    return {key: value for key, _, value in words}.get("preempt", usual)
 
 
 def _distribution(text: str) -> str:

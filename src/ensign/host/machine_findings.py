@@ -46,6 +46,8 @@ def machine_facts(machine: Machine, *, steal: float | None = None) -> MachineFac
         "memory": format_size(memory.total_bytes),
         "swap": format_size(memory.swap_bytes) if memory.swap_bytes else "none",
         "kernel": system.kernel,
+        "timer": system.timer,
+        "preemption": system.preemption,
         "distribution": system.distribution,
         "libc": system.libc,
         "ASLR": {"0": "off", "1": "partial", "2": "full"}.get(system.aslr, system.aslr),

@@ -57,7 +57,7 @@ class Expectation:
     each with the reason: their compilers are the study's own, and planning runs nothing of it.
     `missing` says what must be installed before. `modes` says of each workload how its variants
     take turns, `inputs` which of its files are made or fetched first, `confinement` what confines
-    builds and races here, or why nothing does.
+    builds and races here, or why nothing does. `curves` are the workloads of each parameter.
     """
 
     name: str
@@ -74,3 +74,4 @@ class Expectation:
     modes: tuple[tuple[str, str], ...] = ()
     inputs: tuple[str, ...] = ()
     confinement: str = ""
+    curves: tuple[tuple[str, ...], ...] = ()

@@ -6,13 +6,17 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from ensign.model.errors import InputError
 from ensign.model.study_values import Argv, CpuList
 from ensign.model.units import parse_rate_bits
 from ensign.model.validation import Section
 
 
 def _rate(text: str) -> str:
-    parse_rate_bits(text)
+    try:
+        parse_rate_bits(text)
+    except InputError as error:
+        raise ValueError(str(error)) from None
     return text
 
 

@@ -25,7 +25,7 @@ def plan(expected: Expectation, width: int = 80) -> str:
     lines += _variants(expected.variants, width)
     workloads = pluralize(len(expected.workloads), "workload")
     lines += ["", f"{workloads}, {_rounds(expected.rounds)}:"]
-    for name, command in expected.workloads:
+    for name, command in _workloads(expected):
         lines += _wrapped(f"  {name}: {command}", width)
     for names, how in _modes(expected.modes):
         lines += _wrapped(f"  {names}: {how}", width)
@@ -49,6 +49,19 @@ def plan(expected: Expectation, width: int = 80) -> str:
     if expected.confinement:
         lines += _wrapped(f"Builds and races: {clean(expected.confinement)}", width)
     return "\n".join(lines) + "\n"
+
+
+def _workloads(expected: Expectation) -> list[tuple[str, str]]:
+    """Those of a curve are said once, by the first of them."""
+    ends = {curve[0]: (len(curve), curve[-1]) for curve in expected.curves}
+    later = {name for curve in expected.curves for name in curve[1:]}
+    named = [(name, command) for name, command in expected.workloads if name not in later]
+    return [
+        (f"{name} … {ends[name][1]} ({ends[name][0]} values)", command)
+        if name in ends
+        else (name, command)
+        for name, command in named
+    ]
 
 
 def _modes(modes: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

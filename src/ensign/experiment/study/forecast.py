@@ -14,6 +14,7 @@ from ensign.experiment.machine import cpus_of_study
 from ensign.experiment.ports import Ports
 from ensign.experiment.study.budget import exact_rounds
 from ensign.experiment.study.confirm_plan import TimeLeft, confirming, new_plan
+from ensign.experiment.study.networks import refused_networks
 from ensign.experiment.study.prepare import (
     build_ports,
     compilers_by_line,
@@ -31,7 +32,7 @@ from ensign.model.expectation import Expectation, PlannedVariant, Work, known_su
 from ensign.model.placeholders import shown
 from ensign.model.study import Study
 from ensign.model.study_source import PathSource
-from ensign.model.study_workload import Workload
+from ensign.model.study_workload import Workload, asked_curves
 from ensign.model.trials import Metric, Mode
 from ensign.model.units import parse_duration_ns
 from ensign.model.variants import Variant
@@ -73,13 +74,14 @@ def expectation(
         title=study.title,
         variants=() if ahead is None else tuple(_planned_of(file, tried, ahead)),
         workloads=tuple((workload.name, workload.shown) for workload in study.workloads),
+        curves=tuple(each.workloads for each in asked_curves(study.workloads)),
         work=tuple(
             each
             for each in (*_builds(ahead), second, _racing(file))
             if each.waiting != 0 or each.there
         ),
         rounds=study.race.rounds,
-        left_out=tuple(left_out.items()),
+        left_out=(*left_out.items(), *refused_networks(file, ports).items()),
         missing="" if ahead is None else ahead.missing,
         untried=(*untried.items(), *later.items()),
         confirming=_confirming(study),

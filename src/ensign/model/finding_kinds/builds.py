@@ -69,6 +69,12 @@ VARIANT_LEFT_OUT = FindingKind(
     "The variant cannot be built here, for instance because a tool is missing, and takes no part.",
     "Install what the text names, or drop the variant from the study.",
 )
+WORKLOADS_LEFT_OUT = FindingKind(
+    "workloads-left-out",
+    Severity.WARNING,
+    "Workloads whose ends need a network of their own cannot be raced here, and take no part.",
+    "Allow user and network namespaces, as the text says, or race them on another machine.",
+)
 BUILD_FAILED = FindingKind(
     "build-failed",
     Severity.WARNING,

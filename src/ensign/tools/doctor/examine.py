@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensign.experiment.study.forecast import folders_of
+from ensign.experiment.study.networks import NETWORKS_REMEDY
 from ensign.experiment.study.prepare import require_requests
 from ensign.experiment.study_file import StudyFile, read_study
 from ensign.host.machine_findings import (
@@ -104,6 +105,7 @@ def checkup(seen: Examination, more: Iterable[CheckupLine] = ()) -> Checkup:
         *_profilers(programs, seen),
         *_tools(programs, seen),
         _sandbox(seen.sandbox, seen.installer),
+        _networks(seen.sandbox),
         _environments(programs, seen.installer),
         _disk(seen),
         *_measuring(seen),
@@ -204,6 +206,15 @@ def _sandbox(sandbox: SandboxFacts, installer: Installer) -> CheckupLine:
     who = "nobody" if installer.root else "you"
     detail = f"bubblewrap works: what is built and raced is confined, and runs as {who}"
     return CheckupLine("sandboxes", "bwrap", Status.GOOD, detail)
+
+
+def _networks(sandbox: SandboxFacts) -> CheckupLine:
+    """Networks of workloads with two ends."""
+    area, name = "sandboxes", "networks"
+    if not sandbox.no_networks:
+        return CheckupLine(area, name, Status.GOOD, "two ends can have a network between them")
+    detail = f"workloads with a network are left out: {sandbox.no_networks}"
+    return CheckupLine(area, name, Status.MISSING, detail, NETWORKS_REMEDY)
 
 
 def _environments(seen: _KnownPrograms, installer: Installer) -> CheckupLine:
