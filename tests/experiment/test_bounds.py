@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ensign.experiment.bounds import bound_findings, reasons, wait_shares
+from ensign.experiment.bounds import bound_findings, link_findings, reasons, wait_shares
 from ensign.experiment.pilots import CommandPilot, PilotRun
 from ensign.model.trials import TaskActivity, Wait, WaitCall, WaitsFor
 
@@ -135,3 +135,15 @@ def test_a_server_that_hardly_computes_is_bound_by_its_load() -> None:
     assert code == "load-bottleneck"
     assert text.startswith("the load is the bottleneck: the server computed for 2.2 ms of 90 ms")
     assert told(pilot(20, 5, 90), serves=True) == []
+
+
+def test_a_link_is_full_where_it_carries_what_its_rate_allows() -> None:
+    rate = 10**9
+    full = pilot(1, 9, 100, link_bytes=9_500_000, link_ns=80 * MS)
+    (found,) = link_findings(full, rate)
+    assert found.code == "link-saturated"
+    assert found.text.startswith("bound by its link, which carries 950 of 1,000 Mb/s: ")
+    half = pilot(1, 9, 100, link_bytes=5_000_000, link_ns=80 * MS)
+    brief = pilot(1, 9, 100, link_bytes=120_000, link_ns=MS)
+    assert [*link_findings(half, rate), *link_findings(brief, rate)] == []
+    assert [*link_findings(full, 0), *link_findings(full, 10 * rate)] == []

@@ -15,6 +15,7 @@ from ensign.experiment.study.confirm import second_phase, with_confirmation
 from ensign.experiment.study.confirm_plan import (
     ConfirmPlan,
     TimeLeft,
+    choose_extremes,
     choose_finalists,
     confirming,
     made_afresh,
@@ -124,6 +125,23 @@ def test_the_best_that_nothing_speaks_against_are_chosen_once_each() -> None:
     assert chosen == ("gcc-12-O2-pgo-p2", "gcc-12-O3", "gcc-12-Os-pgo-p1")
     assert choose_finalists(result, FILE.variants, 1) == chosen[:1]
     assert choose_finalists(explored(gcc_12_O3=1.01), FILE.variants, 3) == ()
+
+
+def test_the_extremes_of_each_compiler() -> None:
+    two = ('["gcc-12"]', '["gcc-12", "clang-19"]')
+    baseline = ("[baseline]\n", '[baseline]\ncompiler = "gcc-12"\n')
+    text = TEXT.replace(*two).replace(*baseline).replace('pgo = ["off", "on"]\n', "")
+    file = parse_study(text, Path("s.toml"))
+    result = explored(
+        gcc_12_O3=1.2, gcc_12_Os=1.1, clang_19_O2=0.98, clang_19_O3=0.9, clang_19_Os=1.3
+    )
+    chosen = choose_extremes(result, file.variants, 8)
+    # The baseline is the best of its compiler, and raced anyway.
+    assert chosen == ("clang-19-O3", "gcc-12-O3", "clang-19-Os")
+    assert choose_extremes(result, file.variants, 1) == ("clang-19-O3",)
+    bad = Finding("flag-lost", Severity.ERROR, "no trace", "clang-19-Os")
+    without = choose_extremes(replace(result, findings=(bad,)), file.variants, 8)
+    assert without == ("clang-19-O3", "gcc-12-O3", "clang-19-O2")
 
 
 def test_the_plan_fixes_everything_and_is_the_same_from_the_same_exploration() -> None:

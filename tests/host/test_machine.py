@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from ensign.host.machine import BusyProcess, Machine, read_machine
 from ensign.host.machine_findings import (
@@ -73,6 +76,8 @@ def test_the_facts_of_a_quiet_machine(tmp_path: Path) -> None:
         "memory": "7.6 GiB",
         "swap": "1000.0 KiB",
         "kernel": "6.1.0-example",
+        "timer": "unknown",
+        "preemption": "unknown",
         "distribution": "Debian GNU/Linux 12 (bookworm)",
         "libc": "glibc 2.36",
         "ASLR": "full",
@@ -146,3 +151,32 @@ def test_steal_and_busy_processes_are_named_above_their_thresholds() -> None:
     assert finding.code == "busy-machine"
     assert "cc1 (7) 98 %" in finding.text
     assert "sshd" not in finding.text
+
+
+@pytest.mark.parametrize(
+    ("config", "command_line", "timer", "preemption"),
+    [
+        ("CONFIG_HZ=250\nCONFIG_PREEMPT_NONE=y\n", "quiet", "250 Hz", "none"),
+        ("CONFIG_HZ=1000\nCONFIG_PREEMPT_RT=y\n", "", "1000 Hz", "real-time"),
+        ("CONFIG_PREEMPT_VOLUNTARY=y\nCONFIG_PREEMPT_DYNAMIC=y\n", "", "unknown", "voluntary"),
+        ("CONFIG_PREEMPT=y\nCONFIG_PREEMPT_DYNAMIC=y\n", "a preempt=none", "unknown", "none"),
+        ("CONFIG_PREEMPT=y\n", "preempt=none", "unknown", "full"),
+    ],
+)
+@pytest.mark.parametrize("packed", [True, False])
+def test_timer_and_preemption_are_the_kernels_own(
+    tmp_path: Path, config: str, command_line: str, timer: str, preemption: str, *, packed: bool
+) -> None:
+    found = machine(tmp_path, **{"proc/cmdline": command_line, "boot/config-6.1.0-example": config})
+    if packed:
+        (tmp_path / "boot/config-6.1.0-example").unlink()
+        (tmp_path / "proc/config.gz").write_bytes(gzip.compress(config.encode()))
+        found = read_machine(tmp_path, libc="musl")
+    assert (found.system.timer, found.system.preemption) == (timer, preemption)
+
+
+def test_a_damaged_configuration_says_nothing(tmp_path: Path) -> None:
+    machine(tmp_path)
+    for damaged in (b"", b"no gzip", gzip.compress(b"CONFIG_HZ=250")[:-9]):
+        (tmp_path / "proc/config.gz").write_bytes(damaged)
+        assert read_machine(tmp_path, libc="musl").system.timer == "unknown"

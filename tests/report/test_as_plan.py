@@ -67,3 +67,15 @@ def test_what_no_earlier_work_says_is_left_open() -> None:
     known = replace(expected, work=work[1:])
     assert before_run(known).endswith("trials 1 min 00 s (the budget); in all 1 min 08 s")
     assert before_run(replace(expected, work=())) == "expected: everything is there already"
+
+
+def test_the_workloads_of_a_parameter_are_said_once() -> None:
+    names = ("get", "fill-1", "fill-64", "set")
+    workloads = tuple((name, f"run {name}") for name in names)
+    expected = Expectation("s", "", (), workloads, (), 7, (), curves=(("fill-1", "fill-64"),))
+    lines = plan(expected, 80).splitlines()
+    assert [line for line in lines if ": run" in line] == [
+        "  get: run get",
+        "  fill-1 … fill-64 (2 values): run fill-1",
+        "  set: run set",
+    ]

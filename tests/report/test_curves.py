@@ -9,6 +9,7 @@ import pytest
 
 import report_data as data
 from ensign.model.curves import Crossover
+from ensign.model.finding_kinds.race import LINK_SATURATED
 from ensign.model.results import Confirmation, Result
 from ensign.model.trials import Better, Metric
 from ensign.report.curve_charts import curves
@@ -71,6 +72,16 @@ def test_the_best_is_a_set_where_it_cannot_be_told() -> None:
     assert second.startswith(
         "Best of clang-19: clang-19-O2 and clang-19-O1 (cannot be told apart). "
     )
+
+
+def test_from_where_on_the_link_is_full() -> None:
+    def said(*workloads: str) -> tuple[str, ...]:
+        found = tuple(LINK_SATURATED.found("full", each) for each in workloads)
+        return view(data.curved_study(findings=found)).sentences
+
+    assert "From 1 KiB on the link is full." in said("fill-1024", "fill-65536")
+    assert "From 64 KiB on the link is full." in said("fill-1", "fill-65536")
+    assert not any("link" in sentence for sentence in (*said(), *said("fill-1", "fill-1024")))
 
 
 def test_a_cost_over_bytes_has_three_figures() -> None:

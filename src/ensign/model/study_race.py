@@ -30,7 +30,12 @@ class Cpus(Section):
 class Confirm(Section):
     """The best variants of the rounds are raced again, afresh; claims rest on that alone."""
 
-    finalists: int = Field(default=3, ge=1, le=3, description="most variants that are confirmed")
+    finalists: int = Field(default=3, ge=1, le=8, description="most variants that are confirmed")
+    extremes: bool = Field(
+        default=False,
+        description="the best and the worst of each compiler instead, be they faster or slower "
+        "than the baseline",
+    )
     rounds: int | None = Field(
         default=None, ge=5, le=9999, description="without it as many as the budget holds"
     )

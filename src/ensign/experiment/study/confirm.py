@@ -11,6 +11,7 @@ from ensign.experiment.record import Record
 from ensign.experiment.study.confirm_plan import (
     ConfirmPlan,
     TimeLeft,
+    choose_extremes,
     choose_finalists,
     confirming,
     confirming_level,
@@ -67,7 +68,8 @@ def confirm(file: StudyFile, first: PhaseOutcome, context: StudyContext) -> Seco
     if plan is None:
         if asked is None:
             return None
-        finalists = choose_finalists(first.result(), file.variants, asked.finalists)
+        choose = choose_extremes if asked.extremes else choose_finalists
+        finalists = choose(first.result(), file.variants, asked.finalists)
         time_left = _time_left(file.study, len(finalists), rounds, folder)
         plan = new_plan(file, asked, finalists, rounds, time_left)
         _record_of(folder, plan)

@@ -21,7 +21,7 @@ from ensign.model.study_race import Confirm, Race
 from ensign.model.units import parse_share
 from ensign.model.variants import Variant, trained
 from ensign.stats.expected import FEWEST_ROUNDS
-from ensign.stats.winner import promising
+from ensign.stats.winner import able, promising
 from ensign.store.folder import StudyFolder
 
 _LARGEST_LAYOUT_SEED = 10**6
@@ -165,6 +165,24 @@ def choose_finalists(explored: Result, variants: Iterable[Variant], most: int) -
             taken.add(choices.get(name, ()))
             chosen.append(name)
     return tuple(chosen[:most])
+
+
+def choose_extremes(explored: Result, variants: Iterable[Variant], most: int) -> tuple[str, ...]:
+    """The best of each compiler over all workloads, then the worst of each; not the baseline. Pure.
+
+    The baseline may be either of its compiler.
+    """
+    ratios = {each.comparison.variant: each.comparison.ratio for each in able(explored)}
+    ratios[explored.baseline] = 1.0
+    raced = [each for each in variants if each.name in ratios]
+    ends: list[list[str]] = [[], []]
+    for compiler in dict.fromkeys(each.compiler for each in raced):
+        own = [each.name for each in raced if each.compiler == compiler]
+        own.sort(key=lambda name: ratios[name])
+        for end, name in zip(ends, (own[0], own[-1]), strict=True):
+            end.append(name)
+    chosen = dict.fromkeys(name for end in ends for name in end if name != explored.baseline)
+    return tuple(chosen)[:most]
 
 
 def confirming(file: StudyFile, plan: ConfirmPlan) -> StudyFile:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from ensign.experiment.exclusions import listed
 from ensign.experiment.ports import Ports
 from ensign.experiment.study_file import StudyFile
 from ensign.host.confined_view import ConfinementRequest
@@ -51,5 +52,5 @@ def without_networks(file: StudyFile, ports: Ports) -> tuple[StudyFile, tuple[Fi
     why = next(iter(refused.values()))
     if not left:
         raise InputError(f"no workload of {file.path} can be raced here: {why}")
-    text = f"left out: {len(refused)} workloads ({next(iter(refused))} …): {why}"
+    text = f"left out: {listed([*refused])}: {why}"
     return file.with_workloads(left), (WORKLOADS_LEFT_OUT.found(text),)
