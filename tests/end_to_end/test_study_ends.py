@@ -79,6 +79,7 @@ ends = [
   { command = ["{artifact}", "take", "{address}", "{port}", "{size}"], listens = "{port}" },
   { command = ["{artifact}", "give", "{address}", "{port}", "{size}"] },
 ]
+operations = 1
 
 [[workloads]]
 name = "far"
@@ -88,6 +89,7 @@ ends = [
   { command = ["{artifact}", "give", "{address}", "5555", "{size}"] },
 ]
 network = { rate = "20Mbit/s" }
+operations = 1
 """
 
 
