@@ -62,7 +62,7 @@ def test_ends_are_a_command_that_the_meter_runs() -> None:
     ((_, shown),) = commands_of(study, {})
     assert shown == (
         "{artifact} take {address} 5555 & {artifact} {address}:5555, over a network of 1Gbit/s, "
-        "packets of 1500 B"
+        "packets of 1500 B, segments offloaded"
     )
 
 

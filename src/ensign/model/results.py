@@ -6,15 +6,17 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ensign.model.builds import BuildFacts
 from ensign.model.comparisons import NO_EFFECTS, Comparison, Direction, Factorial, Size
-from ensign.model.curves import CurveSet
 from ensign.model.experiment import Precision
 from ensign.model.findings import Finding
 from ensign.model.traced_execution import MappedFile, WhatRan
 from ensign.model.trials import Metric, Mode, Trial, VariantFailure
+
+if TYPE_CHECKING:  # few studies have some
+    from ensign.model.curves import CurveSet
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,9 +51,9 @@ class Network(Section):
 
     @property
     def shown(self) -> str:
-        """`over a network of 1Gbit/s, packets of 1500 B`."""
+        """`over a network of 1Gbit/s, packets of 1500 B, segments offloaded`."""
         rate = "" if self.rate is None else f" of {self.rate}"
-        return f"over a network{rate}, packets of {self.mtu} B"
+        return f"over a network{rate}, packets of {self.mtu} B, segments offloaded"
 
     @property
     def rate_bits(self) -> int:
