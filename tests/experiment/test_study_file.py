@@ -285,7 +285,7 @@ def test_a_load_without_a_server_and_a_workload_without_anything() -> None:
     server = '[server]\ncommand = ["{artifact}", "{port}"]\n'
     assert "there is no [server]" in errors_of(STUDY.replace(server, ""))[0]
     lines = errors_of(f'{STUDY}\n[[workloads]]\nname = "idle"\n')
-    text = "workload 'idle' needs exactly one of 'load', 'drive' and 'command'"
+    text = "workload 'idle' needs exactly one of 'load', 'drive', 'command' and 'ends'"
     assert lines == [f"s.toml:29: {text}"]
 
 

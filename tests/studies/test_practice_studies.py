@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ensign.experiment.study_file import read_study
+from ensign.model.study_workload import Workload
 from ensign.model.variants import DEFAULTS
 from ensign.variants.expand import expand
 
@@ -18,6 +19,7 @@ STUDIES = ROOT / "studies"
 MADE = runpy.run_path(str(ROOT / "bench/practice_studies.py"))
 TABLE = runpy.run_path(str(ROOT / "bench/practice_table.py"))
 OWN = sorted(STUDIES.glob("*/study.toml"))
+PUBLISHED = {"zeromq"}  # its builds are those of a study that others made, and what it left open
 AXES = sorted([*STUDIES.glob("practices/*.toml"), *STUDIES.glob("hardening/*.toml")])
 
 
@@ -36,7 +38,7 @@ def test_a_program_has_four_variants_with_lto_and_pgo_and_is_confirmed(file: Pat
     variants = expand(study)
     assert len(variants) >= 4
     values = [{**DEFAULTS, **dict(variant.choices)} for variant in variants]
-    assert any(each["lto"] == "full" for each in values)
+    assert file.parent.name in PUBLISHED or any(each["lto"] == "full" for each in values)
     assert any(each["pgo"] == "on" for each in values)
     assert study.race.confirm is not None
     assert study.training is not None
@@ -45,15 +47,16 @@ def test_a_program_has_four_variants_with_lto_and_pgo_and_is_confirmed(file: Pat
 @pytest.mark.parametrize("file", OWN, ids=lambda file: file.parent.name)
 def test_training_runs_nothing_that_is_raced(file: Path) -> None:
     content = tomllib.loads(file.read_text())
-    raced = {_sent(each) for each in content.get("workloads", [])}
-    trained = {_sent(each) for each in content["training"].get("workloads", [])}
-    assert not raced & trained
+    study = read_study(file).study
+    assert study.training is not None
+    assert not {*map(_sent, study.workloads)} & {*map(_sent, study.training.workloads)}
     suite = set(content.get("suite", {}).get("tests", []))
     assert not suite & set(content["training"].get("tests", []))
 
 
-def _sent(workload: dict[str, object]) -> str:
-    return json.dumps(workload.get("command") or workload.get("load") or workload.get("drive"))
+def _sent(workload: Workload) -> str:
+    drive = None if workload.drive is None else workload.drive.model_dump_json()
+    return json.dumps(workload.command or workload.load or drive)
 
 
 @pytest.mark.parametrize("file", AXES, ids=lambda file: f"{file.parent.name}-{file.stem}")
