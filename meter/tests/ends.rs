@@ -113,7 +113,8 @@ fn the_first_that_fails_ends_the_others_and_gives_its_status() {
 
 #[test]
 fn mistakes_are_said() {
-    let cases: [(&[&str], &[&[&str]], &str); 3] = [
+    type Case<'a> = (&'a [&'a str], &'a [&'a [&'a str]], &'a str);
+    let cases: [Case; 3] = [
         (&[], &[&["true"], &["/nowhere/program"]], "No such file"),
         (&["--rate=0"], &[&["true"]], "between two ends"),
         (&["--words=9"], &[&["true"]], "the words or CPUs are not"),

@@ -388,5 +388,5 @@ def _memory(root: Path) -> Memory:
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
+    except (OSError, ValueError):  # a name with a NUL is none
         return ""
