@@ -28,6 +28,8 @@ const LOOKS_PER_AGE: u64 = 16;
 const MOST_WAITS: usize = 16;
 const MOST_CALLS: usize = 4;
 const MOST_MET: usize = 4096;
+/// A link that takes longer for a byte (8 Mb/s) has nothing to carry.
+const NS_PER_BYTE_AT_REST: u64 = 1000;
 
 #[derive(Default)]
 struct States {
@@ -69,10 +71,6 @@ impl States {
             _ => activity.several_ns += span_ns,
         }
         activity.children_cpu_ns = activity.children_cpu_ns.max(self.children_cpu_ns);
-        if self.link_bytes > activity.link_bytes {
-            activity.link_ns += span_ns;
-            activity.link_bytes = self.link_bytes;
-        }
         // What ended before it was waited for took its counts along.
         activity.reads = activity.reads.max(self.transfers.reads);
         activity.read_bytes = activity.read_bytes.max(self.transfers.read_bytes);
@@ -102,6 +100,8 @@ pub(crate) struct Observer {
     cost_ns: u64,
     /// Processes of the program that were met.
     met: BTreeSet<pid_t>,
+    /// What the link between two ends had carried at the last look.
+    carried_bytes: u64,
 }
 
 impl Observer {
@@ -136,6 +136,16 @@ impl Observer {
         now + young.max(self.cost_ns * PAUSE_PER_LOOK)
     }
 
+    /// Adds what a link carried meanwhile, unless that is a handshake or a farewell.
+    fn book_link(&mut self, link_bytes: u64, span_ns: u64) {
+        let carried = link_bytes.saturating_sub(self.carried_bytes);
+        self.carried_bytes = self.carried_bytes.max(link_bytes);
+        if carried * NS_PER_BYTE_AT_REST > span_ns {
+            self.main.link_bytes += carried;
+            self.main.link_ns += span_ns;
+        }
+    }
+
     fn look(&mut self, process_trees: &mut ProcessTrees, tree: usize, with_load: bool) {
         let start = clock::now_ns();
         let span_ns = start - self.last_ns;
@@ -144,6 +154,7 @@ impl Observer {
             self.met.extend(&main.processes);
         }
         self.main.processes = self.met.len() as u64;
+        self.book_link(main.link_bytes, span_ns);
         if main.tasks > 0 {
             main.book(span_ns, &mut self.main);
         }
@@ -257,6 +268,18 @@ mod tests {
         assert_eq!((activity.looks, activity.observed_ns), (4, 40));
         assert_eq!((activity.idle_ns, activity.storage_ns), (20, 10));
         assert_eq!((activity.several_ns, activity.runnable_ns), (10, 40));
+    }
+
+    #[test]
+    fn a_link_is_timed_while_it_carries_something() {
+        const MS: u64 = 1_000_000;
+        let mut observer = Observer::default();
+        // A handshake, traffic, a pause, traffic, a farewell.
+        for link_bytes in [0, 400, 120_400, 240_400, 240_400, 360_400, 360_500] {
+            observer.book_link(link_bytes, MS);
+        }
+        let main = &observer.main;
+        assert_eq!((main.link_bytes, main.link_ns), (360_000, 3 * MS));
     }
 
     #[test]
