@@ -3,12 +3,18 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensign.model.placeholders import fill, fill_all, names_in
+from ensign.model.placeholders import fill, fill_all, fill_some, names_in
 
 
 def test_names_in_order_and_other_braces_left_alone() -> None:
     text = "{port} {redis-cli} {} { x } {1} {'a': 1} {{tmp}} {port}"
     assert names_in(text) == ("port", "redis-cli", "port")
+
+
+def test_what_is_filled_again_later_keeps_its_doubled_braces() -> None:
+    once = fill_some('{"n":{n}} {{n}} {{m}} {m} {n}', {"n": "7"})
+    assert once == '{"n":7} {{n}} {{m}} {m} 7'
+    assert fill(once, {"m": "8"}) == '{"n":7} {n} {m} 8 7'
 
 
 def test_fill_replaces_known_names_only() -> None:

@@ -107,20 +107,20 @@ def probe_confinement(
     if program is None:
         reason, remedy = "bubblewrap is not installed", "apt-get install bubblewrap"
         return Confinement(root=root, reason=reason, remedy=remedy)
-    said = ""
-    for confinement in _ways(program, root=root, meter=meter):
-        said = _refusal(confinement, processes, env, meter)
-        if not said:
-            return confinement
+    confinement = usual_confinement(program, root=root, meter=meter)
+    said = _refusal(confinement, processes, env, meter)
+    if not said:
+        return confinement
     reason = f"bubblewrap does not work here ({said})"
     return Confinement(root=root, reason=reason, remedy=_remedy())
 
 
-def _ways(program: str, *, root: bool, meter: Path | None) -> tuple[Confinement, ...]:
+def usual_confinement(program: str, *, root: bool, meter: Path | None) -> Confinement:
+    """By this bubblewrap, for who started ensign; whether it works is not tried."""
     if not root:
         # The same user, but without the keys of its session, which no namespace hides.
         without_keys = () if meter is None else (str(meter), "as-user", "same", "--")
-        return (Confinement(program, as_user=without_keys),)
+        return Confinement(program, as_user=without_keys)
     ids = f"{NOBODY.uid}:{NOBODY.gid}"
     as_user: tuple[str, ...] = (str(meter), "as-user", ids, "--")
     if meter is None:
@@ -132,9 +132,10 @@ def _ways(program: str, *, root: bool, meter: Path | None) -> tuple[Confinement,
             "--no-new-privs",
             "--",
         )
-    known = Confinement(program, NOBODY, as_user, root=True)
     # Root of a container that knows one user alone is that user of the host.
-    return (known,) if _is_known(NOBODY.uid) else (Confinement(program, root=True),)
+    if not _is_known(NOBODY.uid):
+        return Confinement(program, root=True)
+    return Confinement(program, NOBODY, as_user, root=True)
 
 
 def _refusal(

@@ -48,6 +48,11 @@ def fill(text: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(replacement, text)
 
 
+def fill_some(text: str, values: Mapping[str, str]) -> str:
+    """As `fill`, for a text that is filled again later: `{{name}}` stays as it is."""
+    return _PLACEHOLDER.sub(lambda match: values.get(match[2], match[0]), text)
+
+
 def fill_all(texts: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
     """`fill` on each text of a command."""
     return tuple(fill(text, values) for text in texts)

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pydantic import Field
 
-from pydantic import AfterValidator, Field
-
-from ensign.model.errors import InputError
-from ensign.model.study_values import Argv, CpuList
+from ensign.model.study_values import Argv, CpuList, Rate
 from ensign.model.units import parse_rate_bits
 from ensign.model.validation import Section
-
-
-def _rate(text: str) -> str:
-    try:
-        parse_rate_bits(text)
-    except InputError as error:
-        raise ValueError(str(error)) from None
-    return text
 
 
 class End(Section):
@@ -44,7 +33,7 @@ class Network(Section):
     A pair of virtual devices joins them, whose rate a token bucket limits in both directions.
     """
 
-    rate: Annotated[str, AfterValidator(_rate)] | None = Field(
+    rate: Rate | None = Field(
         default=None, description="such as 1Gbit/s; without it as fast as the machine can"
     )
     mtu: int = Field(default=1500, ge=68, le=65_535, description="bytes of the largest packet")

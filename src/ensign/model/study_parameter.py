@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from ensign.model.placeholders import RESERVED
+from ensign.model.placeholders import RESERVED, fill_some
 from ensign.model.validation import Finite, Section
 
 _PLACEHOLDER = r"^[a-z][a-z0-9_]*$"
@@ -22,7 +21,7 @@ def _free(name: str) -> str:
 
 
 PlaceholderName = Annotated[str, Field(pattern=_PLACEHOLDER), AfterValidator(_free)]
-Value = Annotated[int | Finite, Field()]
+Value = int | Finite
 
 
 class Parameter(Section):
@@ -134,10 +133,7 @@ def _values_of(workload: object) -> list[object]:
     named = {key: value for key, value in said.items() if key != "also"}
     return [
         {
-            **{
-                key: _filled(each, parameter.at(index), text=key == "env")
-                for key, each in rest.items()
-            },
+            **_all_filled(rest, parameter.at(index)),
             "name": f"{name}-{number_text(value)}",
             "parameter": {**named, "values": [value], "curve": parameter.curve or name},
         }
@@ -159,9 +155,7 @@ def _all_filled(
 def _filled(value: object, values: Mapping[str, object], *, text: bool) -> object:
     """A value with its placeholders; with `text` a number among them is written as one."""
     if isinstance(value, dict):
-        return {
-            key: _filled(each, values, text=text or key == "env") for key, each in value.items()
-        }
+        return _all_filled(value, values, text=text)
     if isinstance(value, list):
         return [_filled(each, values, text=not isinstance(each, dict)) for each in value]
     if not isinstance(value, str):
@@ -169,8 +163,8 @@ def _filled(value: object, values: Mapping[str, object], *, text: bool) -> objec
     whole = value[1:-1]
     if not text and value == f"{{{whole}}}" and whole in values:
         return values[whole]
-    for name, each in values.items():
-        said = number_text(each) if isinstance(each, int | float) else str(each)
-        parts = re.split(rf"(?<!\{{)\{{{name}\}}(?!\}})", value)
-        value = said.join(parts)
-    return value
+    return fill_some(value, {name: _text(each) for name, each in values.items()})
+
+
+def _text(value: object) -> str:
+    return number_text(value) if isinstance(value, int | float) else str(value)

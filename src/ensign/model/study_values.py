@@ -13,7 +13,7 @@ from ensign.model.errors import InputError
 from ensign.model.quoting import visible
 from ensign.model.study_axes import Allocator
 from ensign.model.trials import SHORTEST_SLICE_NS
-from ensign.model.units import parse_duration_ns, parse_share, parse_size_bytes
+from ensign.model.units import parse_duration_ns, parse_rate_bits, parse_share, parse_size_bytes
 
 _LEVELS = (0.9, 0.95, 0.975, 0.99)
 _FIRST_PORT, _LAST_PORT, _FEWEST_PORTS = 1024, 65_535, 100
@@ -124,6 +124,7 @@ SliceText = Annotated[
     Field(examples=["5ms"]),
 ]
 Share = Annotated[str, _positive(parse_share), Field(examples=["0.5%"])]
+Rate = Annotated[str, _positive(parse_rate_bits), Field(examples=["1Gbit/s"])]
 SizeText = Annotated[str, _positive(parse_size_bytes), Field(examples=["4GiB"])]
 PathText = Annotated[str, AfterValidator(_no_nul), Field(min_length=1)]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]

@@ -145,11 +145,9 @@ def _curves(result: Result) -> list[str]:
     parts = []
     for curve_set in curves_views(result):
         parts += [" ".join(map(safe, curve_set.sentences))] if curve_set.sentences else []
-        head, body = (
-            [*map(safe, curve_set.head)],
-            [[safe(cell) for cell in row] for row in curve_set.rows],
-        )
-        parts.append(folded(safe(curve_set.name), _table(head, body)))
+        body = [[*map(safe, row)] for row in curve_set.rows]
+        table = _table([*map(safe, curve_set.head)], body)
+        parts.append(folded(safe(curve_set.name), table))
     return parts
 
 

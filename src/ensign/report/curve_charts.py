@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from ensign.report import drawing
-from ensign.report.curves import Drawn, Graph
+from ensign.report.curves import CurveGraph, Drawn
 from ensign.report.drawing import Canvas, Color, Frame, Type
 from ensign.report.terminal_page import round_ticks
 
@@ -48,7 +48,7 @@ class _Axis:
         return inside if len(inside) <= _MOST_TICKS else whole
 
 
-def curves(graph: Graph) -> Markup:
+def curves(graph: CurveGraph) -> Markup:
     """Each curve with its band; the worst build of a compiler is dashed."""
     frame = Frame(left=62, right=26)
     top = 12 + _LINE * len(graph.curves)
@@ -94,7 +94,7 @@ def _curve(canvas: Canvas, one: Drawn, color: Color, places: tuple[Sequence[floa
         canvas.dot(place, 2.2, color, color)
 
 
-def _grid(canvas: Canvas, across: _Axis, up: _Axis, graph: Graph) -> None:
+def _grid(canvas: Canvas, across: _Axis, up: _Axis, graph: CurveGraph) -> None:
     end = -math.inf
     for value, said in zip(graph.values, graph.ticks, strict=True):
         x = across(value)
@@ -113,7 +113,7 @@ def _grid(canvas: Canvas, across: _Axis, up: _Axis, graph: Graph) -> None:
     canvas.text((across.pixels / 2, _HEIGHT + 33), graph.along, look, kind="tick")
 
 
-def _said(one: Drawn, graph: Graph) -> str:
+def _said(one: Drawn, graph: CurveGraph) -> str:
     return ", ".join(
         f"{value} {graph.said(point.mean)}"
         for value, point in zip(graph.ticks, one.points, strict=True)

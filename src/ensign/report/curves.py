@@ -15,7 +15,6 @@ from ensign.report.confirmation import confirmed
 from ensign.report.words import METRICS, clean, listed, percent, plain_share
 from ensign.stats.named_scores import workload_of
 
-HEADING = "Curves"
 READ = (
     "Means of each build, and its distance from the baseline's as an interval: what all builds "
     "share, such as a slow hour of the machine, is not in it."
@@ -37,7 +36,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class CurveGraph:
     """Curves of one figure over the parameter. `said` writes a value of it for people."""
 
     title: str
@@ -56,7 +55,7 @@ class CurvesView:
     sentences: tuple[str, ...]
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    graphs: tuple[Graph, ...]
+    graphs: tuple[CurveGraph, ...]
 
 
 def curves_views(result: Result) -> tuple[CurvesView, ...]:
@@ -105,7 +104,7 @@ def _drawn(curve_set: CurveSet) -> tuple[Drawn, ...]:
     )
 
 
-def _graphs(curve_set: CurveSet, metric: Metric, drawn: tuple[Drawn, ...]) -> list[Graph]:
+def _graphs(curve_set: CurveSet, metric: Metric, drawn: tuple[Drawn, ...]) -> list[CurveGraph]:
     """Of a cost three figures: time per operation, operations per second, and bits per second."""
     if curve_set.better is not None:
         unit = clean(curve_set.score_unit)
@@ -114,10 +113,10 @@ def _graphs(curve_set: CurveSet, metric: Metric, drawn: tuple[Drawn, ...]) -> li
         def in_unit(value: float) -> str:
             return figures.score_in_unit(value, "")
 
-        return [Graph(title, *_across(curve_set), drawn, in_unit)]
+        return [CurveGraph(title, *_across(curve_set), drawn, in_unit)]
     time = METRICS[metric]
     of_time = " of CPU time" if metric is Metric.CPU else ""
-    found = [Graph(f"{time} per operation", *_across(curve_set), drawn, figures.cost)]
+    found = [CurveGraph(f"{time} per operation", *_across(curve_set), drawn, figures.cost)]
     rates = [1e9] * len(curve_set.values)
     found.append(_rate(f"operations per second{of_time}", curve_set, drawn, rates))
     if curve_set.unit == _BYTES:
@@ -128,7 +127,7 @@ def _graphs(curve_set: CurveSet, metric: Metric, drawn: tuple[Drawn, ...]) -> li
 
 def _rate(
     title: str, curve_set: CurveSet, drawn: Sequence[Drawn], at_one_ns: Sequence[float]
-) -> Graph:
+) -> CurveGraph:
     """What is done per second, from nanoseconds per operation."""
     curves = tuple(
         replace(
@@ -140,7 +139,7 @@ def _rate(
         )
         for one in drawn
     )
-    return Graph(title, *_across(curve_set), curves, figures.rate)
+    return CurveGraph(title, *_across(curve_set), curves, figures.rate)
 
 
 def _across(curve_set: CurveSet) -> tuple[str, tuple[float, ...], tuple[str, ...]]:

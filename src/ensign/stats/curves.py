@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from ensign.model.curves import Crossover, Curve, CurvePoint, CurveSet, Extremes
 from ensign.model.trials import TWIN, Better
 from ensign.stats.named_scores import workload_of
-from ensign.stats.pair import PairRule, Rule, mean_and_half_width
+from ensign.stats.pair import PairRule, Rule, exp, mean_and_half_width
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -113,13 +113,9 @@ def _points(y: Floats, rule: PairRule, better: Better | None) -> tuple[tuple[Cur
         mean, half = mean_and_half_width(own - y[0], rule)
         ends = (base + mean, base + mean - sign * half, base + mean + sign * half)
         found.append(
-            tuple(CurvePoint(*map(_exp, sign * np.array(each))) for each in zip(*ends, strict=True))
+            tuple(CurvePoint(*map(exp, sign * np.array(each))) for each in zip(*ends, strict=True))
         )
     return tuple(found)
-
-
-def _exp(value: float) -> float:
-    return float(np.exp(value))
 
 
 def _extremes(

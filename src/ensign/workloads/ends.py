@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ensign.model.placeholders import METER, PLACES, PROGRAM, fill, names_in
+from ensign.model.placeholders import METER, PLACES, PROGRAM, fill_some
 from ensign.model.study import Study
 from ensign.model.study_ends import End
 from ensign.model.study_problems import Problem, Where, unknown, uses
@@ -98,9 +98,5 @@ def _as_command(workload: Workload) -> Workload:
     ]
     if network is not None:
         options += [f"--rate={network.rate_bits}", f"--mtu={network.mtu}"]
-    words = [_filled(word, address) for end in workload.ends for word in end.command]
+    words = [fill_some(word, address) for end in workload.ends for word in end.command]
     return workload.model_copy(update={"command": [f"{{{METER}}}", "ends", *options, "--", *words]})
-
-
-def _filled(word: str, address: dict[str, str]) -> str:
-    return fill(word, address) if _ADDRESS in names_in(word) else word

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from ensign.model.placeholders import fill_some
 from ensign.model.study import Study
 from ensign.model.study_problems import Problem, Where
 from ensign.model.study_workload import DriveStep, Workload
 
-_INPUT = re.compile(r"(?<!\{)\{input\}(?!\})")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9_.+-]+")
 _LONGEST_NAME = 60
 _EXPECTATIONS = ("expected", "expected_sha256")
@@ -134,7 +134,7 @@ def _with_input(workload: Workload, path: str, name: str) -> Workload:
     """The workload with that one input: as an argument where it says `{input}`, else as stdin."""
 
     def filled(text: str) -> str:
-        return _INPUT.sub(lambda _: path, text)
+        return fill_some(text, {"input": path})
 
     def words(argv: list[str] | None) -> list[str] | None:
         return None if argv is None else [filled(word) for word in argv]

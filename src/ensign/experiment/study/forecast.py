@@ -56,6 +56,8 @@ def expectation(
     require_commands(file, ports.env)
     require_requests(file)
     untried = _untried(file, ports) if only_look else {}
+    # A run has left them out before it asks what is ahead.
+    refused = refused_networks(file, ports) if only_look else {}
     if only_look:
         path = apart_from(ports.env.get("PATH", os.defpath), folders_of(file))
         ports = replace(ports, env={**ports.env, "PATH": path})
@@ -81,7 +83,7 @@ def expectation(
             if each.waiting != 0 or each.there
         ),
         rounds=study.race.rounds,
-        left_out=(*left_out.items(), *refused_networks(file, ports).items()),
+        left_out=(*left_out.items(), *refused.items()),
         missing="" if ahead is None else ahead.missing,
         untried=(*untried.items(), *later.items()),
         confirming=_confirming(study),

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ensign.experiment.study.networks import network_obstacle
 from ensign.host.cache import cache_folder
 from ensign.host.confined_view import ConfinementRequest
-from ensign.host.confinement_probe import NOBODY, Confinement
+from ensign.host.confinement_probe import Confinement, usual_confinement
 from ensign.host.machine import (
     BusyProcess,
     Machine,
@@ -168,35 +167,27 @@ def _runtimes(root: Path, programs: Iterable[Program]) -> Iterable[tuple[str, st
 
 def _sandbox(programs: Programs) -> SandboxFacts:
     if programs.find("bwrap") is None:
-        no_networks = _no_networks(programs, Confinement())
+        no_networks = _no_networks(programs, confined=False)
         return SandboxFacts(found=False, works=False, said="", no_networks=no_networks)
     confinement = Confinement("bwrap", root=os.geteuid() == 0)
     argv = confinement.argv(ConfinementRequest(os.defpath, os.environ.get("HOME", "")))
     answer = programs.ask((*argv, "true"))
-    within = _as_raced() if answer.success else Confinement()
     return SandboxFacts(
         found=True,
         works=answer.success,
         said=answer.line,
-        no_networks=_no_networks(programs, within),
+        no_networks=_no_networks(programs, confined=answer.success),
     )
 
 
-def _as_raced() -> Confinement:
-    """What races are confined by: root's programs run as nobody."""
-    if os.geteuid() != 0:
-        return Confinement("bwrap")
-    with suppress(InternalError):  # where there is no meter
-        words = (str(find_meter()), "as-user", f"{NOBODY.uid}:{NOBODY.gid}", "--")
-        return Confinement("bwrap", user=NOBODY, as_user=words, root=True)
-    return Confinement("bwrap", root=True)
-
-
-def _no_networks(programs: Programs, confinement: Confinement) -> str:
+def _no_networks(programs: Programs, *, confined: bool) -> str:
     try:
-        return network_obstacle(programs, confinement, os.environ)
-    except InternalError as error:  # where there is no meter
+        meter = find_meter()
+    except InternalError as error:
         return str(error)
+    root = os.geteuid() == 0
+    within = usual_confinement("bwrap", root=root, meter=meter) if confined else Confinement()
+    return network_obstacle(programs, within, os.environ)
 
 
 def _abilities(ports: DoctorPorts) -> MeterAbilities | str:
