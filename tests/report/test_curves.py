@@ -84,6 +84,13 @@ def test_from_where_on_the_link_is_full() -> None:
     assert not any("link" in sentence for sentence in (*said(), *said("fill-1", "fill-1024")))
 
 
+def test_a_confirmation_knows_of_the_link_by_the_pilots_of_the_exploration() -> None:
+    full = LINK_SATURATED.found("full", "fill-65536")
+    phase = Confirmation(("clang-19-O2",), 9, 9, 0.95, "ab", (), data.curved_study())
+    explored = data.curved_study(findings=(full,), confirmation=phase)
+    assert "From 64 KiB on the link is full." in view(explored).sentences
+
+
 def test_a_cost_over_bytes_has_three_figures() -> None:
     shown = view(data.curved_study())
     titles = [graph.title for graph in shown.graphs]

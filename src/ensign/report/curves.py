@@ -11,7 +11,7 @@ from ensign.model.results import Result
 from ensign.model.study_parameter import number_text
 from ensign.model.trials import Metric
 from ensign.report import figures
-from ensign.report.confirmation import confirmed
+from ensign.report.confirmation import confirmed, findings_of
 from ensign.report.words import METRICS, clean, listed, percent, plain_share
 from ensign.stats.named_scores import workload_of
 
@@ -63,7 +63,9 @@ def curves_views(result: Result) -> tuple[CurvesView, ...]:
     second = confirmed(result)
     shown = second if second is not None and second.curves else result
     explored = shown is result and result.confirmation is not None
-    return tuple(_view(each, shown, explored=explored) for each in shown.curves)
+    # A confirmation makes no pilots of its own, which tell whether a link is full.
+    told = replace(shown, findings=findings_of(result))
+    return tuple(_view(each, told, explored=explored) for each in shown.curves)
 
 
 def _view(curve_set: CurveSet, result: Result, *, explored: bool) -> CurvesView:
