@@ -41,7 +41,7 @@ def said(ensign: Ensign, done: Done) -> Mapping[str, Any]:
 def compare_three(ensign: Ensign, programs: Programs, bad: str, *more: str) -> Done:
     return ensign(
         "compare", f"{programs.cheap} {SPIN}", bad, f"{programs.dear} {SPIN}",
-        "--name", "old", "--name", "bad", "--name", "other", "--budget", "8s",
+        "--name", "old", "--name", "bad", "--name", "other", "--budget", "60s", "--max-runs", "30",
         "--export-json", "out.json", "--export-csv", "out.csv", "--export-markdown", "out.md",
         *more,
     )  # fmt: skip
@@ -142,7 +142,7 @@ def test_failures_that_are_ignored_are_counted(ensign: Ensign, programs: Program
     text = (ensign.folder / "crashing").read_text().replace("exit 0", "kill -SEGV $$")
     (ensign.folder / "crashing").write_text(text)
     done = ensign(
-        "compare", f"{programs.cheap} {SPIN}", failing, crashing, "-i", "--budget", "8s",
+        "compare", f"{programs.cheap} {SPIN}", failing, crashing, "-i", *SOON,
         "--name", "old", "--name", "three", "--name", "segfault", "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from end_to_end.conftest import Ensign, Programs
+from end_to_end.conftest import SOON, Ensign, Programs
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="there is no bubblewrap")
 
@@ -45,7 +45,7 @@ def test_a_command_of_others_reaches_its_own_folder_alone(
         bad = prying(ensign.folder, home / "secret", server.getsockname()[1])
         done = ensign(
             "compare", "--confine", f"{bad} {{tmp}} {programs.cheap} {SPIN}",
-            f"{programs.dear} {SPIN}", "--budget", "4s", "--json", "out.json",
+            f"{programs.dear} {SPIN}", *SOON, "--json", "out.json",
         )  # fmt: skip
     assert done.status == 0, done.err
     assert not (ensign.folder / "written").exists()
@@ -56,6 +56,6 @@ def test_a_command_of_others_reaches_its_own_folder_alone(
 
 def test_without_it_commands_run_as_they_are(ensign: Ensign, programs: Programs) -> None:
     command = f"sh -c 'echo x > {ensign.folder}/written; {programs.cheap} {SPIN}'"
-    done = ensign("compare", command, f"{programs.dear} {SPIN}", "--budget", "4s")
+    done = ensign("compare", command, f"{programs.dear} {SPIN}", *SOON)
     assert done.status == 0, done.err
     assert (ensign.folder / "written").exists()

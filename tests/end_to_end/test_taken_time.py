@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from end_to_end.conftest import Ensign, Programs
+from end_to_end.conftest import SOON, Ensign, Programs
 
 _SPIN = "import os; os.sched_setaffinity(0, {CPU})\nwhile True: pass"
 
@@ -35,7 +35,7 @@ def test_time_taken_by_others_is_told(
 ) -> None:
     done = ensign(
         "compare", f"{programs.cheap} 20000000", f"{programs.cheap} 20000000 0",
-        "--mode", mode, "--metric", "cpu", "--cpus", str(contended_cpu), "--budget", "4s",
+        "--mode", mode, "--metric", "cpu", "--cpus", str(contended_cpu), *SOON,
         "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err
