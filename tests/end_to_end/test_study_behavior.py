@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -52,6 +53,20 @@ def test_a_workload_of_several_busy_tasks_runs_by_turns_on_all_cpus(ensign: Ensi
         json.loads(ensign("report", "study.toml", "--json", "-").out)["experiment"]["metric"]
         == "wall"
     )
+
+
+@pytest.mark.parametrize("how", ["asked for", "by the program"])
+def test_busy_tasks_that_share_a_cpu_are_raced_in_slices(ensign: Ensign, how: str) -> None:
+    command = 'command = ["{artifact}", "4"]'
+    if how == "asked for":
+        swap = (command, f"{command}\none_cpu = true")
+    else:
+        cpu = str(min(os.sched_getaffinity(0)))
+        swap = (command, command.replace("[", f'["taskset", "-c", "{cpu}", '))
+    found = raced(ensign, THREADS, swap)
+    assert found["experiment"]["metric"] == "cpu"  # type: ignore[index]
+    assert modes(ensign) == {"short": "interleaved", "long": "interleaved"}
+    assert "several-cpus" not in {code for code, _ in findings(found)}
 
 
 def test_a_workload_that_waits_runs_by_turns(ensign: Ensign) -> None:

@@ -8,6 +8,7 @@ use crate::processes::process_trees::ProcessTrees;
 use crate::processes::procfs::{self, Transfers};
 use crate::waits::wait_call;
 use ensign_host::clock;
+use ensign_host::cpus::most_at_once;
 use ensign_host::wait::Waiter;
 use ensign_protocol::records::{Activity, Wait, WaitCall};
 use libc::pid_t;
@@ -34,6 +35,7 @@ const NS_PER_BYTE_AT_REST: u64 = 1000;
 #[derive(Default)]
 struct States {
     tasks: u64,
+    /// That can run at a time: no more than the CPUs that they keep to.
     runnable: u64,
     storage: u64,
     busiest_cpu_ns: u64,
@@ -170,9 +172,14 @@ impl Observer {
 fn states(process_trees: &mut ProcessTrees, tree: usize, group: Group) -> States {
     let mut states = States::default();
     let members = process_trees.tree(tree).members(group);
+    let mut runnable = Vec::new();
     for &pid in &members {
-        count(pid, &mut states);
+        count(pid, &mut states, &mut runnable);
     }
+    states.runnable = match runnable.len() {
+        few @ 0..=1 => few as u64,
+        _ => most_at_once(&runnable) as u64,
+    };
     if states.runnable == 0 {
         let stands = |each: &Asleep| fs::read_to_string(each.task.join("syscall"));
         let calls: Vec<(&Asleep, String)> = (states.asleep.iter())
@@ -217,11 +224,11 @@ pub(crate) fn written_fd(call: &str) -> Option<u64> {
     u64::from_str_radix(fields.nth(place)?.strip_prefix("0x")?, 16).ok()
 }
 
-fn count(pid: pid_t, states: &mut States) {
+fn count(pid: pid_t, states: &mut States, runnable: &mut Vec<pid_t>) {
     for task in procfs::tasks(pid) {
         match state_of(&task) {
             Some(b'R') => {
-                states.runnable += 1;
+                runnable.extend(procfs::number_of(&task));
                 let cpu_ns = procfs::task_cpu_ns(&task);
                 states.busiest_cpu_ns = states.busiest_cpu_ns.max(cpu_ns);
             }

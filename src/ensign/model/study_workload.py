@@ -163,6 +163,11 @@ class Workload(Section):
         default=None,
         description="file given as standard input, or as {input}; of several each is a test",
     )
+    one_cpu: bool = Field(
+        default=False,
+        description="its tasks share one CPU: so it can be raced in slices, by CPU time, though "
+        "several are busy at a time",
+    )
     env: dict[str, str] = Field(
         default_factory=dict,
         description="added to the environment of the program, of a server after its own `env`",

@@ -120,13 +120,14 @@ def looked_at(
     *,
     runs: int,
 ) -> CommandPilot | None:
-    """So many executions of the baseline alone, on all CPUs; `prepare_ns` is what is besides.
+    """So many executions of the baseline alone, on all CPUs that it may have.
 
     None where they failed, which the race itself tells.
     """
-    wide = replace(variants.only_baseline().in_round(0), cpus=variants.cpus.widened())
+    cpus = variants.cpus if workload.one_cpu else variants.cpus.widened()
+    alone = replace(variants.only_baseline().in_round(0), cpus=cpus)
     seed = trial_seed(study.race.seed, 0, workload.name)
-    request = race_request(study, wide, workload, requests, seed=seed)
+    request = race_request(study, alone, workload, requests, seed=seed)
     request = replace(
         request,
         variants=request.variants[:1],
