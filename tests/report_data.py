@@ -328,8 +328,9 @@ def empty_study() -> Result:
 def variant(name: str, seconds: float = 0.8, ratios: tuple[float, ...] = ()) -> VariantFacts:
     wall = Spread(seconds + 0.05, 0.012, seconds + 0.04, seconds + 0.09)
     return VariantFacts(
-        name, "", seconds, 0.031, wall, 3_565_158, (seconds + 0.031) * 1e9, 1.0, ratios, (0,) * 5
-    )
+        name, "", seconds, 0.031, wall, 3_565_158, (seconds + 0.031) * 1e9, 1.0, ratios, (0,) * 5,
+        shares=TimeShares(0.95, 0.037, taken=0.01),
+    )  # fmt: skip
 
 
 def compared(**changes: object) -> Result:

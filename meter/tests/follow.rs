@@ -470,8 +470,18 @@ fn where_running_tasks_are_is_found_by_looks() {
         "{}",
         calling.seen["samples"]
     );
+    let in_calls: u64 = (calling.seen["calls"].as_array().unwrap().iter())
+        .filter(|each| ["read", "write"].contains(&each["call"].as_str().unwrap()))
+        .map(|each| each["cpu_ns"].as_u64().unwrap())
+        .sum();
+    assert!(
+        in_calls * 10 > kernel_ns(&calling) * 9,
+        "{}",
+        calling.seen["calls"]
+    );
     let unseen = follow(&place, &[], &["true"]);
     assert_eq!(unseen.seen["samples"], serde_json::json!([]));
+    assert_eq!(unseen.seen["calls"], serde_json::json!([]));
 }
 
 #[test]

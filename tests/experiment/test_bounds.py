@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ensign.experiment.bounds import bound_findings, link_findings, reasons, wait_shares
 from ensign.experiment.pilots import CommandPilot, PilotRun
+from ensign.model.traced_execution import FileTime, nothing_seen
 from ensign.model.trials import TaskActivity, Wait, WaitCall, WaitsFor
 
 MS = 1_000_000
@@ -111,6 +114,46 @@ def test_the_kernel_is_said_to_do_what_explains_most_of_its_time(
     assert text.endswith("its flags reach the rest only, for at most +27 %")
 
 
+@pytest.mark.parametrize(
+    ("calls", "reason"),
+    [
+        (
+            (("sendto", 60), ("recvfrom", 20), ("close", 2)),
+            "(sendto 73 %, recvfrom 24 % of that): its",
+        ),
+        # Most of the kernel's time was in no call: for page faults.
+        ((("write", 60),), "the kernel's: its"),
+        # Too few looks.
+        ((), "the kernel's: its"),
+    ],
+)
+def test_calls_in_which_a_program_was_found_are_named(
+    calls: tuple[tuple[str, int], ...], reason: str
+) -> None:
+    looked_at = replace(
+        nothing_seen(""),
+        followed=True,
+        samples=(FileTime("libc.so", 100 * MS),),
+        calls=tuple((name, share * MS) for name, share in calls),
+    )
+    ((_, text),) = told(replace(pilot(10, 90, 100), traced=looked_at))
+    assert reason in text
+
+
+def test_reads_and_writes_of_a_server_are_told_by_operation() -> None:
+    seen = pilot(10, 90, 100, reads=500, read_bytes=15_000, writes=500, written_bytes=5_000)
+    served = replace(seen, runs=tuple(replace(run, operations=500) for run in seen.runs))
+    ((_, text),) = told(served, serves=True)
+    assert "(2.0 reads and writes per operation, of 20 B): its" in text
+
+
+def test_waits_are_counted() -> None:
+    seen = pilot(1, 1, 2000, waits=(Wait(90 * MS, (FSYNC,)),))
+    waited = replace(seen, runs=tuple(replace(run, voluntary_switches=130) for run in seen.runs))
+    ((_, text),) = told(waited)
+    assert "waiting for the disk (fsync), in about 65 waits per second: a compiler" in text
+
+
 def test_several_calls_of_one_kind_are_one_reason_and_a_part_is_told_beside_the_kernel() -> None:
     waits = (Wait(20 * MS, (FSYNC,)), Wait(10 * MS, (WaitCall(WaitsFor.DISK),)))
     ((code, text),) = told(pilot(0, 70, 100, waits=waits))
@@ -143,6 +186,9 @@ def test_a_link_is_full_where_it_carries_what_its_rate_allows() -> None:
     (found,) = link_findings(full, rate)
     assert found.code == "link-saturated"
     assert found.text.startswith("bound by its link, which carries 950 of 1,000 Mb/s: ")
+    held_up = pilot(1, 9, 100, link_bytes=2_000_000, link_ns=80 * MS)
+    mixed = replace(full, runs=(*full.runs[:2], *held_up.runs[:1]))
+    assert len([*link_findings(mixed, rate)]) == 1
     half = pilot(1, 9, 100, link_bytes=5_000_000, link_ns=80 * MS)
     brief = pilot(1, 9, 100, link_bytes=120_000, link_ns=MS)
     assert [*link_findings(half, rate), *link_findings(brief, rate)] == []

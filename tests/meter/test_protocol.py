@@ -258,7 +258,7 @@ LINES: dict[str, tuple[type[BaseModel], set[str]]] = {
     "execution": (records.ExecutionLine, {"type"}),
     "outcome": (
         records.OutcomeLine,
-        {"type", "execution", "argv", "pid", "voluntary_switches", "involuntary_switches"},
+        {"type", "execution", "argv", "pid", "involuntary_switches"},
     ),
     "failure": (records.FailureLine, {"type", "execution"}),
     "warning": (records.WarningLine, {"type", "execution"}),

@@ -51,7 +51,10 @@ def crossing(found: Crossover | None) -> str:
         ),
         (
             Crossover(64.0, 1.0, None),
-            "It is not shown that no two builds differ by more than 1 % at 64 KiB.",
+            (
+                "It is not shown that no two builds differ by more than 1 % at 64 KiB. "
+                "By their means none do from 64 B on."
+            ),
         ),
         (
             Crossover(None, 65536.0, None),

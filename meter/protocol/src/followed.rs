@@ -73,6 +73,14 @@ pub struct Sampled<'a> {
     pub kernel_ns: u64,
 }
 
+/// CPU time that was found within one system call.
+#[derive(Serialize, JsonSchema)]
+pub struct CallTime {
+    /// Its name, or its number where that has none.
+    pub call: String,
+    pub cpu_ns: u64,
+}
+
 #[derive(Serialize, JsonSchema)]
 pub struct Followed<'a> {
     pub schema: u32,
@@ -103,4 +111,5 @@ pub struct Followed<'a> {
     pub threads: usize,
     /// Empty where no looks were asked for.
     pub samples: Vec<Sampled<'a>>,
+    pub calls: Vec<CallTime>,
 }

@@ -17,6 +17,7 @@ from ensign.model.finding_kinds.race import (
     SHORT_PROCESSES,
 )
 from ensign.model.findings import Finding
+from ensign.model.traced_execution import TracedExecution
 from ensign.model.trials import TaskActivity, WaitCall, WaitsFor
 from ensign.model.units import format_duration, format_gain, format_size
 from ensign.stats.readings import most_gain
@@ -28,6 +29,9 @@ _LOADED_SHARE = 0.2
 # What is called the reason has so much of it; less is one of several.
 _MOST = 0.8
 _SHOWN_SHARE = 0.1
+# Of the kernel's time, seen by looks a millisecond apart.
+_LOOKED_NS = 20_000_000
+_OFTEN_PER_S = 2
 # Of a link's rate; a token bucket lets a little more pass, and looks come a little late.
 _FULL = 0.9
 _MOST_CALLS = 3
@@ -104,16 +108,15 @@ def bound_findings(
 
 def link_findings(pilot: CommandPilot, rate_bits: int) -> Iterator[Finding]:
     """A finding where the link between both ends, of that rate, was full."""
-    seen = [run.activity for run in pilot.runs if run.activity is not None]
-    carried = sum(each.link_bytes for each in seen)
-    busy_ns = sum(each.link_ns for each in seen)
-    if not rate_bits or busy_ns < _NOTEWORTHY_NS:
+    seen = [run.activity for run in pilot.runs if run.activity and run.activity.link_ns]
+    if not rate_bits or sum(each.link_ns for each in seen) < _NOTEWORTHY_NS:
         return
-    bits = 8e9 * carried / busy_ns
+    # A single run that others held up says nothing of the link.
+    bits = median(8e9 * each.link_bytes / each.link_ns for each in seen)
     if bits >= _FULL * rate_bits:
         text = (
             f"bound by its link, which carries {bits / 1e6:,.0f} of {rate_bits / 1e6:,.0f} Mb/s: "
-            "builds cannot differ in what they achieve, only in CPU time"
+            "faster code cannot achieve more, only use less CPU time"
         )
         yield LINK_SATURATED.found(text, pilot.name)
 
@@ -147,9 +150,16 @@ def _waiting(pilot: CommandPilot, does: Behavior) -> str:
     most = _most_gain(pilot.runs, (run.wall_ns for run in pilot.runs))
     most = min(most, (1 - does.idle_share) / does.idle_share)
     return (
-        f"spends {does.idle_share * 100:.0f} % of its time waiting for {_waits_for(pilot, does)}: "
-        f"a compiler will not help (at most {format_gain(most)})"
+        f"spends {does.idle_share * 100:.0f} % of its time waiting for {_waits_for(pilot, does)}"
+        f"{_how_often(pilot)}: a compiler will not help (at most {format_gain(most)})"
     )
+
+
+def _how_often(pilot: CommandPilot) -> str:
+    """How many waits there are in a second, of all tasks."""
+    waits = sum(run.voluntary_switches for run in pilot.runs)
+    per_s = 1e9 * waits / max(1, sum(run.wall_ns for run in pilot.runs))
+    return f", in about {per_s:,.0f} waits per second" if per_s >= _OFTEN_PER_S else ""
 
 
 def _waits_for(pilot: CommandPilot, does: Behavior) -> str:
@@ -209,7 +219,7 @@ def _of_the_kernel(pilot: CommandPilot, share: float) -> str:
     most = format_gain(_most_gain(pilot.runs, (run.cpu_ns for run in pilot.runs)))
     waits = f"; it waits for {_waits_for(pilot, does)}" if does.idle_share > _SHOWN_SHARE else ""
     return (
-        f"{share * 100:.0f} % of its CPU time is the kernel's{_kernel_reason(pilot.runs)}: its "
+        f"{share * 100:.0f} % of its CPU time is the kernel's{_kernel_reason(pilot, share)}: its "
         f"flags reach the rest only, for at most {most}{waits}"
     )
 
@@ -219,8 +229,40 @@ def _most_gain(runs: Sequence[PilotRun], costs_ns: Iterable[int]) -> float:
     return most_gain(user_ns, cpu_ns, sum(costs_ns))
 
 
-def _kernel_reason(runs: Sequence[PilotRun]) -> str:
-    """What most of the system time is for, by counts; empty where that cannot be told."""
+def _kernel_reason(pilot: CommandPilot, share: float) -> str:
+    """What most of the system time is for; empty where that cannot be told."""
+    told = _by_counts(pilot.runs) or _by_looks(pilot.traced, share)
+    told = "; ".join(each for each in (told, _per_operation(pilot.runs)) if each)
+    return f" ({told})" if told else ""
+
+
+def _by_looks(traced: TracedExecution | None, share: float) -> str:
+    """The system calls in which it was found, where they are most of that share."""
+    if traced is None:
+        return ""
+    known_ns = sum(cpu_ns for _, cpu_ns in traced.calls)
+    whole_ns = sum(each.cpu_ns for each in traced.samples)
+    if known_ns < max(_LOOKED_NS, _MOST * share * whole_ns):
+        return ""
+    longest = sorted(traced.calls, key=lambda each: -each[1])[:_MOST_CALLS]
+    shown = [each for each in longest if each[1] >= _SHOWN_SHARE * known_ns]
+    return f"{', '.join(f'{call} {ns / known_ns * 100:.0f} %' for call, ns in shown)} of that"
+
+
+def _per_operation(runs: Sequence[PilotRun]) -> str:
+    """Reads and writes of an operation, where there are many operations."""
+    seen = [run for run in runs if run.activity and run.operations > 1]
+    calls = sum(run.activity.reads + run.activity.writes for run in seen if run.activity)
+    moved = sum(
+        run.activity.read_bytes + run.activity.written_bytes for run in seen if run.activity
+    )
+    if not calls:
+        return ""
+    each = calls / sum(run.operations for run in seen)
+    return f"{each:,.1f} reads and writes per operation, of {format_size(round(moved / calls))}"
+
+
+def _by_counts(runs: Sequence[PilotRun]) -> str:
     seen = [(run, run.activity) for run in runs if run.activity and run.activity.looks]
     if not seen:
         return ""
@@ -239,7 +281,7 @@ def _kernel_reason(runs: Sequence[PilotRun]) -> str:
     whole, (text, largest) = sum(costs.values()), max(costs.items(), key=lambda pair: pair[1])
     system_ns = median(run.system_ns for run, _ in seen)
     enough = largest >= _EXPLAINED * system_ns and largest >= _MOST * whole
-    return f" ({text})" if enough else ""
+    return text if enough else ""
 
 
 def _transfers(name: str, calls: float, total_bytes: float) -> str:

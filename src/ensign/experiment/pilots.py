@@ -14,6 +14,7 @@ from ensign.meter.racing import observe_once, run_once
 from ensign.meter.records import OutcomeLine
 from ensign.meter.requests import ProcessSpec
 from ensign.model.errors import CommandFailed, EnsignError, Interrupted
+from ensign.model.traced_execution import TracedExecution
 from ensign.model.trials import TaskActivity, VariantFailure, VariantTotals
 
 TMP = "{tmp}"
@@ -32,6 +33,8 @@ class PilotRun:
     prepare_ns: int = 0
     load_cpu_ns: int = 0
     page_faults: int = 0
+    voluntary_switches: int = 0
+    operations: int = 1
 
     @property
     def cpu_ns(self) -> int:
@@ -44,12 +47,14 @@ class CommandPilot:
     """All unmeasured runs of a command.
 
     `output` is the hash of what the first one printed, `again` of the second; "" if unknown.
+    `traced` is one more, looked at where its tasks are.
     """
 
     name: str
     runs: tuple[PilotRun, ...]
     output: str = ""
     again: str = ""
+    traced: TracedExecution | None = None
 
     @property
     def wall_ns(self) -> int:
@@ -93,6 +98,8 @@ def run_of_totals(totals: VariantTotals, prepare_ns: int = 0) -> PilotRun:
         prepare_ns,
         load_cpu_ns=totals.load_cpu_ns,
         page_faults=totals.page_faults,
+        voluntary_switches=totals.voluntary_switches,
+        operations=totals.operations,
     )
 
 
@@ -121,6 +128,7 @@ def pilot_run(
         outcome.activity,
         outcome.peak_memory_bytes,
         page_faults=outcome.page_faults,
+        voluntary_switches=outcome.voluntary_switches,
     )
     return run, outcome.digest or ""
 

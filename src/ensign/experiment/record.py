@@ -17,6 +17,7 @@ from ensign.model.quoting import quoted
 from ensign.model.results import FunctionCosts, MachineFacts, Result, Spread, Stopped, VariantFacts
 from ensign.model.traced_execution import MappedFile, WhatRan
 from ensign.model.trials import TWIN, Metric, Mode, Trial, VariantFailure, VariantTotals
+from ensign.stats.both_metrics import time_shares
 from ensign.stats.readings import most_gain
 from ensign.stats.rounds import RoundCosts
 from ensign.stats.trials import mean_cost_ns
@@ -67,6 +68,7 @@ class Measuring:
             score=fmean(scores) if scores else None,
             unit=totals[0].unit,
             most_gain=self._most_gain(totals),
+            shares=time_shares(trials, variant),
         )
 
     def _most_gain(self, totals: Sequence[VariantTotals]) -> float | None:

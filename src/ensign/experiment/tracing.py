@@ -31,6 +31,7 @@ from ensign.model.trials import Mode, Trial
 from ensign.proof.loaded_bytes import read_artifact
 
 _SLICE_NS = 5_000_000
+SAMPLE_US = 1000
 _FEW = 3
 _NO_RECORD = "the traced execution left no record"
 # The meter's folder, where `{tmp}` is.
@@ -165,6 +166,7 @@ class MeterTracer:
                 FileTime(original_of(sample.path, files) or sample.path, sample.cpu_ns)
                 for sample in followed.samples
             ),
+            calls=tuple((each.call, each.cpu_ns) for each in followed.calls),
         )
 
     def _mapped(self, followed: Followed, copied: VariantFiles | None) -> Iterator[MappedFile]:

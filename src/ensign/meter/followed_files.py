@@ -65,6 +65,13 @@ class FollowedTime(_Part):
         return self.cpu_ns - self.kernel_ns
 
 
+class FollowedCall(_Part):
+    """CPU time that was found within one system call, by its name."""
+
+    call: str
+    cpu_ns: int
+
+
 class Followed(_Part):
     """The whole document."""
 
@@ -87,6 +94,7 @@ class Followed(_Part):
     processes: int
     threads: int
     samples: tuple[FollowedTime, ...] = ()
+    calls: tuple[FollowedCall, ...] = ()
 
     model_config = ConfigDict(extra="ignore", frozen=True, alias_generator=lambda n: n.rstrip("_"))
 

@@ -223,6 +223,7 @@ class OutcomeLine(_Line):
     system_ns: int = 0
     active_wall_ns: int = 0
     peak_memory_bytes: int = 0
+    voluntary_switches: int = 0
     page_faults: int = 0
     stderr_tail: str = ""
     stdout_tail: str = ""

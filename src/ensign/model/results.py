@@ -9,7 +9,14 @@ from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 from ensign.model.builds import BuildFacts
-from ensign.model.comparisons import NO_EFFECTS, Comparison, Direction, Factorial, Size
+from ensign.model.comparisons import (
+    NO_EFFECTS,
+    Comparison,
+    Direction,
+    Factorial,
+    Size,
+    TimeShares,
+)
 from ensign.model.experiment import Precision
 from ensign.model.findings import Finding
 from ensign.model.traced_execution import MappedFile, WhatRan
@@ -516,7 +523,7 @@ class VariantFacts:
     failures are ignored. `ran` has each file that one traced execution mapped for execution,
     `not_judged` what it did not see. `score` is the mean of what it says of its own speed,
     in that `unit`. `most_gain` is the most that it could gain if its own code took no time (upper
-    limit, 99 %); None where that is any.
+    limit, 99 %); None where that is any. `shares` says where its time went.
     """
 
     variant: str
@@ -535,6 +542,7 @@ class VariantFacts:
     score: float | None = None
     unit: str = ""
     most_gain: float | None = None
+    shares: TimeShares | None = None
 
 
 @dataclass(frozen=True, slots=True)

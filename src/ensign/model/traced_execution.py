@@ -112,7 +112,8 @@ class TracedExecution:
     `not_judged` says, for people, what was not seen; it is empty where everything was. `followed`
     is False where nothing was seen: the other fields then mean nothing. `samples` is there where
     looks were asked for; what the kernel does for a task is where the task called it. Where it ran
-    in a `root` directory, paths are where the files of that are on this machine.
+    in a `root` directory, paths are where the files of that are on this machine. `calls` is what
+    of the time in `samples` was within each system call (ns), by its name.
     """
 
     mapped: tuple[MappedFile, ...]
@@ -135,6 +136,7 @@ class TracedExecution:
     wall_ns: int = 0
     cpu_ns: int = 0
     samples: tuple[FileTime, ...] = ()
+    calls: tuple[tuple[str, int], ...] = ()
     root: str = ""
 
     @property

@@ -18,6 +18,8 @@ from ensign.model.findings import Finding, Severity
 from ensign.model.results import Result
 from ensign.model.units import pluralize
 from ensign.report import drawing, figures, html_figures, words
+from ensign.report.bounds import READ as BOUNDS_READ
+from ensign.report.bounds import bound_table
 from ensign.report.causes import READ as CAUSES_READ
 from ensign.report.confirmation import (
     confirmation_text,
@@ -131,6 +133,8 @@ def render(result: Result) -> str:
             confirmation=_confirmation(result),
             exploration=exploration_text(result),
             findings=list_findings(sorted(findings_of(result), key=_severity)),
+            bounds=bound_table(result),
+            bounds_read=BOUNDS_READ,
             measured=_measured(result),
             notes=notes(result),
             by_minimum=BY_MINIMUM,

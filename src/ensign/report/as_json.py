@@ -231,6 +231,7 @@ def _variant(facts: VariantFacts, result: Result) -> dict[str, Json]:
         "wall_min_s": _plain(wall.least),
         "wall_max_s": _plain(wall.greatest),
         **_fields(facts, "peak_memory_bytes cost_ns operations score unit most_gain log_ratios"),
+        "shares": None if facts.shares is None else _shares(facts.shares),
         "exit_codes": list(facts.exits),
         "failing_runs": _plain(facts.failing_runs),
         "ran": [{"path": file.path, "sha256": file.sha256 or None} for file in facts.ran],

@@ -18,7 +18,7 @@ from ensign.model.quoting import distinct_short
 from ensign.model.results import Result, VariantFacts
 from ensign.model.trials import Metric
 from ensign.model.units import pluralize
-from ensign.report import figures, words
+from ensign.report import bounds, figures, words
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.figures import COLUMNS as LATENCY_COLUMNS
 from ensign.report.figures import HEADING as LATENCY
@@ -108,6 +108,7 @@ def _details(page: Page, result: Result, *, every_workload: bool) -> None:
     if not result.withheld:
         _phase(page, result, view, every_workload=every_workload)
     _curves(page, result, brief=False)
+    _bounds(page, result)
     _effects(page, result, view)
     _builds(page, result.builds)
     ran = executed_files(result.ran)
@@ -463,6 +464,21 @@ def _curves(page: Page, result: Result, *, brief: bool) -> None:
         for sentence in curve_set.sentences:
             page.line(sentence)
         page.blank()
+
+
+def _bounds(page: Page, result: Result) -> None:
+    found = bounds.bound_table(result)
+    if not found.rows:
+        return
+    table = _new_table(bounds.HEADING)
+    _name_column(table, "", least=_least(page, [each.name for each in found.rows]))
+    for column in found.columns:
+        table.add_column(column, justify="right", overflow="fold")
+    for row in found.rows:
+        table.add_row(row.name, *row.cells)
+    page.show(table)
+    page.line(bounds.READ, "dim")
+    page.blank()
 
 
 def _both_fit(page: Page, view: ResultView, names: list[str]) -> bool:

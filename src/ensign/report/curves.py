@@ -215,9 +215,11 @@ def _crossover(curve_set: CurveSet, margin: str) -> str:
     first = curve_set.values[0]
     if found.high is None:
         known = ""
+        if found.value is not None:
+            known = f" By their means none do from {_with_unit(found.value, curve_set.unit)} on."
         if found.low != first:
             below = curve_set.values[curve_set.values.index(found.low) - 1]
-            known = f" Up to {_with_unit(below, curve_set.unit)} some do."
+            known += f" Up to {_with_unit(below, curve_set.unit)} some do."
         return f"It is not shown that no two builds differ by more than {margin} at {last}.{known}"
     if found.high == first:
         return f"No two builds differ by more than {margin}, whatever the {curve_set.parameter}."

@@ -1,12 +1,13 @@
 //! What was seen of a program and its children, as the document that is written at the end.
 
-use ensign_protocol::followed::{Change, Exits, Followed, Sampled, SCHEMA};
+use ensign_protocol::followed::{CallTime, Change, Exits, Followed, Sampled, SCHEMA};
 pub(super) use ensign_protocol::followed::{Exit, Gap, Program, Way};
 use ensign_protocol::records::Mapped;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
+use syscalls::Sysno;
 
 /// Of each kind of thing; a program that has more is not judged in full.
 const MOST: usize = 20_000;
@@ -43,6 +44,8 @@ pub(super) struct Seen {
     pub left_running: usize,
     /// CPU time by the file in which running tasks were found after it; "" is none.
     pub samples: BTreeMap<String, Spent>,
+    /// The part of it in system calls, by the number of the call.
+    pub calls: BTreeMap<usize, u64>,
 }
 
 impl Seen {
@@ -79,11 +82,14 @@ impl Seen {
         }
     }
 
-    pub(super) fn sampled(&mut self, path: String, cpu_ns: u64, in_call: bool) {
+    pub(super) fn sampled(&mut self, path: String, cpu_ns: u64, call: Option<usize>) {
+        if let Some(call) = call {
+            *self.calls.entry(call).or_default() += cpu_ns;
+        }
         if self.samples.contains_key(&path) || self.has_room(self.samples.len()) {
             let spent = self.samples.entry(path).or_default();
             spent.cpu_ns += cpu_ns;
-            spent.kernel_ns += if in_call { cpu_ns } else { 0 };
+            spent.kernel_ns += call.map_or(0, |_| cpu_ns);
         }
     }
 
@@ -140,6 +146,15 @@ impl Seen {
                     path,
                     cpu_ns: spent.cpu_ns,
                     kernel_ns: spent.kernel_ns,
+                })
+                .collect(),
+            calls: self
+                .calls
+                .iter()
+                .map(|(&number, &cpu_ns)| CallTime {
+                    call: Sysno::new(number)
+                        .map_or_else(|| number.to_string(), |known| known.name().into()),
+                    cpu_ns,
                 })
                 .collect(),
         };

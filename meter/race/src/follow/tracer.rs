@@ -178,8 +178,9 @@ impl Tracer {
                 _ => String::new(),
             };
             // Before a call begins it has used nothing.
-            let in_call = event != ptrace::EVENT_SECCOMP && procfs::is_in_call(pid);
-            self.seen.sampled(path, cpu_ns, in_call);
+            let begins = event == ptrace::EVENT_SECCOMP;
+            let call = (!begins).then(|| procfs::call_of(pid)).flatten();
+            self.seen.sampled(path, cpu_ns, call);
         }
     }
 

@@ -101,10 +101,11 @@ pub(crate) fn proportional_bytes(pid: pid_t) -> Option<u64> {
     Some(status_value(&text, "Pss:") * 1024)
 }
 
-/// Whether a task that stands was stopped within a system call; false where the kernel won't tell.
-pub(crate) fn is_in_call(pid: pid_t) -> bool {
-    let told = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
-    told.starts_with(|first: char| first.is_ascii_digit())
+/// The number of the system call within which a task that stands was stopped; None outside of
+/// calls, and where the kernel won't tell.
+pub(crate) fn call_of(pid: pid_t) -> Option<usize> {
+    let told = fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
+    told.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// What the children used that a process waited for (ns), in whole ticks.

@@ -152,7 +152,7 @@ class Piloting:
                 traces = before
             else:
                 traces = self._tracing(left).trace(took) if len(left) > 1 else Traces()
-        ran = tuple(pilots.values())
+        ran = tuple(replace(pilot, traced=traces.of(variant)) for variant, pilot in pilots.items())
         cpus = len(self.options.cpus or allowed_cpus())
         used = usage_findings(ran, servers=servers, cpus=cpus)
         # What says how fast it was prints something else each time.

@@ -23,7 +23,13 @@ from ensign.experiment.traced_files import (
     shared_finding,
     summarize,
 )
-from ensign.experiment.tracing import Identities, TraceOptions, Tracer, first_few
+from ensign.experiment.tracing import (
+    SAMPLE_US,
+    Identities,
+    TraceOptions,
+    Tracer,
+    first_few,
+)
 from ensign.meter.requests import VariantSpec
 from ensign.model.finding_kinds.builds import SAME_BYTES, SAME_PROGRAM
 from ensign.model.finding_kinds.proof import NOT_JUDGED
@@ -268,7 +274,8 @@ class Tracing:
         limits = [each for each in (left_ns, longest_ns) if each is not None]
         # One execution serves two questions: the files are the same, whatever its CPU clock says.
         rate = 1 if self.options.serves else CLOCK_RATE
-        wish = TraceOptions(self.options.ports, rate, deadline_ns=min(limits, default=None))
+        deadline_ns = min(limits, default=None)
+        wish = TraceOptions(self.options.ports, rate, deadline_ns, SAMPLE_US)
         return self.tracer.trace(variant, wish)
 
     def _outputs(self, variants: Iterable[VariantSpec]) -> dict[str, str]:

@@ -312,7 +312,9 @@ def piloted(context: PlanContext, study: Study, variants: VariantSet) -> Pilots:
         require_time_left(demand, spent_ns + measured.startup_ns + measured.running_ns)
         sight = _looked_at(context, study, variants, workload, measured)
         if sight is not None:
-            sights[workload.name] = sight
+            # Workloads of one server have the trace of the first of them.
+            traced = None if _serves(workload) else context.traced.get(workload.name)
+            sights[workload.name] = replace(sight, traced=traced)
     found = decided(study, sights, variants.cpus)
     for name in {*found.alternating, *found.wide}:
         pilots[name] = _as_looked_at(pilots[name], sights[name])

@@ -17,7 +17,7 @@ from ensign.experiment.study.executed_files import Judged, judge_ran
 from ensign.experiment.study.prepare import BuiltPrograms
 from ensign.experiment.study.variants import VariantSet, first_requests, race_request
 from ensign.experiment.traced_files import SharedFile, shared_files, shared_finding
-from ensign.experiment.tracing import TraceOptions, Tracer
+from ensign.experiment.tracing import SAMPLE_US, TraceOptions, Tracer
 from ensign.host.clock import Clock
 from ensign.host.files import copy_tree
 from ensign.host.temporary import temporary_folder
@@ -42,7 +42,6 @@ from ensign.store.folder import StudyFolder
 
 _TRACES = TypeAdapter(tuple[RanOnce, ...])
 # Tells shares of the time to a few percent, and costs a traced execution little.
-_SAMPLE_US = 1000
 # Enough for what loads libraries late, and soon over.
 _REQUESTS = 1000
 
@@ -224,7 +223,7 @@ class StudyTracing:
         request = race_request(study, place.variants, workload, requests, seed=study.race.seed)
         variant = replace(request.variants[0], name=place.variant)
         behind, env = _behind_env(variant)
-        wish = TraceOptions(study.race.ports, deadline_ns=deadline_ns, sample_us=_SAMPLE_US)
+        wish = TraceOptions(study.race.ports, deadline_ns=deadline_ns, sample_us=SAMPLE_US)
         seen = self.tracer.trace(behind, wish)
         inside = f"{place.root}{os.sep}"
         mapped = {each.path: each for each in seen.mapped if each.path not in env}
