@@ -23,7 +23,15 @@ from ensign.proof.objects import objects_below
 from ensign.proof.origins import _read
 from ensign.proof.read import unindexed_archive
 from ensign.proof.unoptimized import read_unoptimized
-from ensign.report import as_artifact, as_csv, as_difference, as_json, as_markdown, as_terminal
+from ensign.report import (
+    as_artifact,
+    as_csv,
+    as_difference,
+    as_fleet,
+    as_json,
+    as_markdown,
+    as_terminal,
+)
 from ensign.sources.unpack import unpack as unpack_source
 from ensign.store.bundle import BundleLimits, is_bundle, unpack
 from ensign.store.trial_file import from_bytes
@@ -34,6 +42,7 @@ from ensign.tools.doctor.artifact import examine_path
 from ensign.tools.doctor.folder import FoundRecord
 from ensign.tools.doctor.inspect_program import look_at
 from ensign.tools.doctor.program_facts import facts_of
+from ensign.tools.fleets import HostResults, fleet_of
 from ensign_redis.plugin import RedisSpecification
 from fuzz.attempt import Target
 
@@ -153,6 +162,14 @@ def _differing(data: bytes, folder: Path) -> None:
     as_difference.as_json(found)
 
 
+def _merged(data: bytes, folder: Path) -> None:
+    good = Path(__file__).parent / "corpus" / "report" / "study.zip"
+    found = fleet_of([HostResults(_file(data, folder, "b.zip")), HostResults(good)], {})
+    as_fleet.text(found)
+    as_fleet.markdown(found)
+    as_fleet.as_json(found)
+
+
 def _trial(data: bytes, _folder: Path) -> None:
     from_bytes(data)
 
@@ -175,6 +192,7 @@ FILE_TARGETS = (
     Target("report", _reported, "zip", _WRITES),
     Target("unbundle", _taken_out, "zip", _WRITES, "report"),
     Target("diff", _differing, "zip", _WRITES, "report"),
+    Target("merge", _merged, "zip", _WRITES, "report"),
     Target("trial", _trial),
     Target("wheel", _wheel, "zip"),
 )

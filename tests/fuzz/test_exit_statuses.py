@@ -77,6 +77,7 @@ def test_evidence_of_others(tmp_path: Path, said: Said) -> None:
         said("report", str(path))
         said("report", str(path), "--json", "-")
         said("diff-studies", str(path), str(good))
+        said("merge", str(path), str(good))
         said("unbundle", str(path), str(tmp_path / "again"))
         shutil.rmtree(tmp_path / "again", ignore_errors=True)
 

@@ -168,7 +168,11 @@ def test_evidence_that_was_made_up_is_refused_in_one_line(
     change: Callable[[dict[str, bytes]], None], tmp_path: Path
 ) -> None:
     bundle(tmp_path, change)
-    for argv in (("report", "b.zip"), ("diff-studies", "b.zip", "b.zip")):
+    for argv in (
+        ("report", "b.zip"),
+        ("diff-studies", "b.zip", "b.zip"),
+        ("merge", "b.zip", "b.zip"),
+    ):
         done = ensign(tmp_path, *argv)
         assert done.returncode == 2, done.stderr
         assert len(done.stderr.splitlines()) == 1, done.stderr

@@ -183,6 +183,7 @@ def test_other_commands_that_look_run_nothing_of_the_study(trapped: Trapped) -> 
         ("report", study, "--json", "-"),
         ("bundle", study),
         ("diff-studies", study, study),
+        ("merge", study, study),
         ("unbundle", study, "out"),
         ("schema",),
         ("schema", "results"),

@@ -52,6 +52,7 @@ _COMMANDS = {
     "report": ("study", "Report a study: terminal, HTML, JSON, CSV, Markdown, figures."),
     "ship": ("ship", "Make the best build the project's own: a patch or a script."),
     "diff-studies": ("study", "Say what changed between two studies."),
+    "merge": ("study", "Say what is true of several hosts."),
     "bundle": ("study", "Put a study and its evidence into one file."),
     "unbundle": ("study", "Take a study file out of a bundle, to run it again."),
     "doctor": ("doctor", "Show what this machine lacks, or how a program was built."),

@@ -154,6 +154,34 @@ def diff_studies(
     study_run.diff_studies(a, b, outputs)
 
 
+@expanded(outputs=output_options("markdown", "json"))
+def merge(
+    results: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[KIND=]RESULTS...",
+            help="Study files or bundles, one for each host; KIND is what kind of host it is "
+            "(default: its processor).",
+        ),
+    ],
+    *,
+    share: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND=SHARE", help="Share of the fleet (default: all kinds have an equal one)."
+        ),
+    ] = None,
+    outputs: Outputs,
+) -> None:
+    """Say what is true of several hosts: of each, of each kind of host, and of the fleet.
+
+    Hosts of a kind are a sample of it, so two of each kind are needed, and more tell more.
+    """
+    from ensign.cli import study_run  # noqa: PLC0415
+
+    study_run.merge(results, share or [], outputs)
+
+
 def _end(status: int) -> None:
     if status:
         raise typer.Exit(status)

@@ -25,10 +25,11 @@ from ensign.host.files import check_writable, write_atomically
 from ensign.model.errors import InputError
 from ensign.model.results import Result
 from ensign.model.units import format_size, parse_duration_ns
-from ensign.report import as_difference, as_html, as_plan
+from ensign.report import as_difference, as_fleet, as_html, as_plan
 from ensign.tools import bundles
 from ensign.tools.bundles import keep_figures
 from ensign.tools.diff_studies import differences
+from ensign.tools.fleets import fleet_of, parse_host, parse_shares
 
 _DIFFERS = 1
 
@@ -143,6 +144,17 @@ def diff_studies(a: Path, b: Path, outputs: Outputs) -> None:
     )
     if not outputs.are_asked_for:
         say(as_difference.text(found, screen_of(sys.stdout).width))
+
+
+def merge(results: Sequence[str], shares: Sequence[str], outputs: Outputs) -> None:
+    """See `ensign.cli.study.merge`."""
+    outputs.check()
+    found = fleet_of([parse_host(each) for each in results], parse_shares(shares))
+    outputs.write_texts(
+        {"markdown": partial(as_fleet.markdown, found), "json": partial(as_fleet.as_json, found)}
+    )
+    if not outputs.are_asked_for:
+        say(as_fleet.text(found, screen_of(sys.stdout).width))
 
 
 def bundle(path: Path, output: Path | None, key: Path | None) -> None:

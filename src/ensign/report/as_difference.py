@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import textwrap
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from ensign.model.comparisons import Comparison, Direction, Size
 from ensign.model.quoting import json_visible
 from ensign.model.units import pluralize, speedup
-from ensign.report import github, words
+from ensign.report import words
 from ensign.report.github import safe
+from ensign.report.plain_tables import Table, aligned, folded, grid, wrapped
 from ensign.report.words import clean, listed, percent, plain_share
 from ensign.stats.changes import Differing, RatioChange, StudyDifference
 
@@ -35,23 +34,23 @@ _NO_EVIDENCE = (
 def text(found: StudyDifference, width: int = 80) -> str:
     """For a terminal or a file: prose wrapped, tables as wide as they must be."""
     view = difference_view(found)
-    lines = _wrapped(view.headline, width)
+    lines = wrapped(view.headline, width)
     for sentence in view.sentences:
-        lines += _wrapped(sentence, width)
+        lines += wrapped(sentence, width)
     for warning in view.warnings:
-        lines += _wrapped(f"! {warning}", width)
+        lines += wrapped(f"! {warning}", width)
     for table in (view.suite, *view.workloads):
-        lines += ["", *_aligned(table)]
+        lines += ["", *aligned(table)]
     for table in view.differing:
         lines += ["", table.heading]
         for name, a, b in table.rows:
-            lines += _wrapped(f"{name}: A {a}; B {b}", width)
+            lines += wrapped(f"{name}: A {a}; B {b}", width)
     lines += ["", _SIGNIFICANT]
     for each in view.significant:
-        lines += _wrapped(each, width)
+        lines += wrapped(each, width)
     lines += [""]
     for note in view.notes:
-        lines += _wrapped(note, width)
+        lines += wrapped(note, width)
     return "\n".join(lines) + "\n"
 
 
@@ -62,10 +61,10 @@ def markdown(found: StudyDifference) -> str:
         f"**{safe(view.headline)}**",
         " ".join(map(safe, view.sentences)),
         *(f"> ⚠️ {safe(warning)}" for warning in view.warnings),
-        _grid(view.suite),
+        grid(view.suite),
         f"#### {_SIGNIFICANT}",
         "\n".join(f"- {safe(each)}" for each in view.significant),
-        *(_folded(table) for table in (*view.differing, *view.workloads)),
+        *(folded(table) for table in (*view.differing, *view.workloads)),
         "\n".join(f"- {safe(note)}" for note in view.notes),
     ]
     return "\n\n".join(parts) + "\n"
@@ -108,36 +107,6 @@ def _change(each: RatioChange, found: StudyDifference) -> dict[str, object]:
         "size": None if compared.size is None else compared.size.value,
         "answer": answer(compared, found.margin),
     }
-
-
-def _aligned(table: Table) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)]
-    return [table.heading, *(_line(row, widths) for row in (table.columns, *table.rows))]
-
-
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def _grid(table: Table) -> str:
-    return github.table(table.columns, [[safe(cell) for cell in row] for row in table.rows])
-
-
-def _folded(table: Table) -> str:
-    return github.folded(github.html(table.heading), _grid(table))
-
-
-def _wrapped(line: str, width: int) -> list[str]:
-    return textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A heading, the names of its columns, and its rows."""
-
-    heading: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)

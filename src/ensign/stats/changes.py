@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ensign.model.comparisons import Comparison
 from ensign.model.results import SignificantWorkloads
 from ensign.stats.holm import holm_adjusted
-from ensign.stats.pair import LogInterval, PairNames, direction_of, exp, size_of
+from ensign.stats.pair import LogInterval, PairNames, compared_by, exp
 from ensign.stats.suite import round_geomeans
 
 if TYPE_CHECKING:
@@ -159,19 +159,7 @@ def _changes(
     changes = []
     for workload, mean, half, p, mean_a, mean_b in rows:
         interval = LogInterval(mean, mean - half, mean + half)
-        comparison = Comparison(
-            variant=names.variant,
-            baseline=names.baseline,
-            metric=names.metric,
-            ratio=exp(mean),
-            low=exp(interval.low),
-            high=exp(interval.high),
-            level=rule.level,
-            direction=direction_of(interval),
-            size=size_of(interval, rule.margin),
-            executions=executions,
-            rule="welch",
-        )
+        comparison = compared_by(names, interval, (rule.level, rule.margin), executions, "welch")
         changes.append((RatioChange(workload, comparison, exp(mean_a), exp(mean_b)), p))
     return changes
 

@@ -13,7 +13,7 @@ the limit of the formula, but no race stops on it (`stopping`) and a finding say
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -153,7 +153,26 @@ def size_of(interval: LogInterval, margin: float | None) -> Size | None:
 
 def compare(names: PairNames, log_ratios: Sequence[float], rule: PairRule) -> Comparison:
     """Both statements about a pair, as a cost ratio. InputError as for `log_interval`."""
-    interval = log_interval(log_ratios, rule)
+    said = compared_by(
+        names,
+        log_interval(log_ratios, rule),
+        (rule.level, rule.margin),
+        len(log_ratios),
+        rule.rule.value,
+    )
+    correlation = float(lag_one(log_ratios)) if len(log_ratios) >= FEWEST else None
+    return replace(said, correlation=correlation)
+
+
+def compared_by(
+    names: PairNames,
+    interval: LogInterval,
+    level_and_margin: tuple[float, float | None],
+    executions: int,
+    rule: str,
+) -> Comparison:
+    """Both statements about a pair whose interval is known."""
+    level, margin = level_and_margin
     return Comparison(
         variant=names.variant,
         baseline=names.baseline,
@@ -161,12 +180,11 @@ def compare(names: PairNames, log_ratios: Sequence[float], rule: PairRule) -> Co
         ratio=exp(interval.mean),
         low=exp(interval.low),
         high=exp(interval.high),
-        level=rule.level,
+        level=level,
         direction=direction_of(interval),
-        size=size_of(interval, rule.margin),
-        executions=len(log_ratios),
-        rule=rule.rule.value,
-        correlation=float(lag_one(log_ratios)) if len(log_ratios) >= FEWEST else None,
+        size=size_of(interval, margin),
+        executions=executions,
+        rule=rule,
     )
 
 

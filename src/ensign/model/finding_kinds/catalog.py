@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import ModuleType
 
-from ensign.model.finding_kinds import builds, judgment, machine, proof, race, ran
+from ensign.model.finding_kinds import builds, fleet, judgment, machine, proof, race, ran
 from ensign.model.findings import FindingKind
 
 
@@ -30,4 +30,5 @@ CATALOG = (
     _group("What ran", ran),
     _group("The race", race),
     _group("The judgment", judgment),
+    _group("Several hosts", fleet),
 )

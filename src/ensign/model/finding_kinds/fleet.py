@@ -1,0 +1,38 @@
+"""Findings on hosts of a fleet."""
+
+from __future__ import annotations
+
+from ensign.model.findings import FindingKind, Severity
+
+HOST_DIFFERS = FindingKind(
+    "host-differs",
+    Severity.WARNING,
+    "A host has another microcode, kernel, mitigations or other settings than the others of its "
+    "kind.",
+    "Make them alike, or give it a kind of its own.",
+)
+HOST_NOISY = FindingKind(
+    "host-noisy",
+    Severity.WARNING,
+    "A host's rounds differ far more from each other than those of the other hosts.",
+    "Look what else runs there, and race again.",
+)
+ONE_HOST = FindingKind(
+    "one-host",
+    Severity.WARNING,
+    "A single host of a kind was measured, which says nothing of the others, so nothing is claimed "
+    "of that kind and of the fleet.",
+    "Measure another host of that kind.",
+)
+OTHER_BUILDS = FindingKind(
+    "other-builds",
+    Severity.NOTE,
+    "Variants of one name are not the same bytes on all hosts: other compilers, sources or paths.",
+    "Build once, and race the same files, where hosts alone are to be compared.",
+)
+TWIN_OF_FLEET = FindingKind(
+    "twin-of-fleet",
+    Severity.WARNING,
+    "The A/A twin differs from the baseline over all hosts.",
+    "Do not trust differences of that size.",
+)

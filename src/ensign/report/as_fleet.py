@@ -1,0 +1,245 @@
+"""What is true of a fleet as text, as GitHub Markdown and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from ensign.model.comparisons import Comparison, Direction
+from ensign.model.fleet import Fleet, FleetRow, KindValue
+from ensign.model.quoting import json_visible
+from ensign.model.units import pluralize, speedup
+from ensign.report.github import safe
+from ensign.report.plain_tables import Table, aligned, folded, grid, wrapped
+from ensign.report.words import METRICS, clean, interval_cell, listed, percent, plain_share
+
+_NO_CLAIM = "one host"
+_METHOD = (
+    "Hosts of a kind are a sample of it: intervals of kinds are those of Hartung and Knapp, from "
+    "as many values as there are hosts; the fleet is the mean of kinds by their shares, with "
+    "Satterthwaite's degrees of freedom. Each interval covers by itself."
+)
+
+
+def text(found: Fleet, width: int = 80) -> str:
+    """For a terminal or a file: prose wrapped, tables as wide as they must be."""
+    view = _view(found)
+    lines: list[str] = []
+    for sentence in view.sentences:
+        lines += wrapped(sentence, width)
+    for warning in view.warnings:
+        lines += wrapped(f"! {warning}", width)
+    for table in (view.suite, view.hosts):
+        lines += ["", *aligned(table)]
+    lines += [""]
+    for note in view.notes:
+        lines += wrapped(note, width)
+    return "\n".join(lines) + "\n"
+
+
+def markdown(found: Fleet) -> str:
+    """For a pull request: the answer and the table of all workloads; the rest folded."""
+    view = _view(found)
+    headline, *sentences = view.sentences
+    parts = [
+        f"**{safe(headline)}**",
+        " ".join(map(safe, sentences)),
+        *(f"> ⚠️ {safe(warning)}" for warning in view.warnings),
+        grid(view.suite),
+        *(folded(table) for table in (view.hosts, *view.workloads)),
+        "\n".join(f"- {safe(note)}" for note in view.notes),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def as_json(found: Fleet) -> str:
+    """Cost ratios against the baseline (below 1: faster); null where nothing is claimed."""
+    said = {
+        **{name: getattr(found, name) for name in ("name", "title", "baseline", "twin")},
+        "metric": found.metric.value,
+        "level": found.level,
+        "margin": found.margin,
+        "hosts": [asdict(each) for each in found.hosts],
+        "kinds": [asdict(each) for each in found.kinds],
+        "equal_shares": found.equal_shares,
+        "suite": [_row(each) for each in found.suite],
+        "workloads": [_row(each) for each in found.workloads],
+        "choice": found.choice or None,
+        "own_builds": [
+            {"kind": each.kind, **_compared(each.comparison)} for each in found.own_builds
+        ],
+        "left_out": found.left_out,
+        "findings": [asdict(each) for each in found.findings],
+    }
+    return json_visible(json.dumps(said, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
+
+
+def _row(row: FleetRow) -> dict[str, object]:
+    return {
+        "variant": row.variant,
+        "workload": row.workload or None,
+        "fleet": None if row.fleet is None else _compared(row.fleet),
+        "kinds": [
+            {
+                "kind": each.kind,
+                "hosts": each.hosts,
+                "value": None if each.comparison is None else _compared(each.comparison),
+                "between": each.between,
+                "next_host": each.next_host,
+            }
+            for each in row.kinds
+        ],
+        "hosts": [_compared(each) for each in row.hosts],
+    }
+
+
+def _compared(each: Comparison) -> dict[str, object]:
+    return {
+        "variant": each.variant,
+        "baseline": each.baseline,
+        "ratio": each.ratio,
+        "low": each.low,
+        "high": each.high,
+        "direction": each.direction.value,
+        "size": None if each.size is None else each.size.value,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The first of the `sentences` is the answer; `warnings` may overturn it."""
+
+    sentences: tuple[str, ...]
+    warnings: tuple[str, ...]
+    suite: Table
+    hosts: Table
+    workloads: tuple[Table, ...]
+    notes: tuple[str, ...]
+
+
+def _view(found: Fleet) -> _View:
+    return _View(
+        sentences=tuple(_sentences(found)),
+        warnings=tuple(
+            clean(f"{each.subject}: {each.text}" if each.subject else each.text)
+            for each in found.findings
+        ),
+        suite=_table("All workloads (geometric mean)", "variant", found.suite, found),
+        hosts=_hosts(found),
+        workloads=tuple(
+            _table(f"{clean(row.variant)}, by workload", "workload", rows, found)
+            for row in found.suite
+            if (rows := tuple(one for one in found.workloads if one.variant == row.variant))
+        ),
+        notes=tuple(_notes(found)),
+    )
+
+
+def _sentences(found: Fleet) -> Iterator[str]:
+    rows = {row.variant: row for row in found.suite}
+    against = clean(found.baseline)
+    of = f"{pluralize(len(found.kinds), 'kind')}, {pluralize(len(found.hosts), 'host')}"
+    chosen = rows.get(found.choice)
+    if any(row.fleet is None for row in found.suite):
+        yield f"Nothing is claimed of the fleet: there is a kind with a single host ({of})."
+    elif chosen is None or chosen.fleet is None:
+        yield f"For the fleet no variant is shown to be faster than {against} ({of})."
+    else:
+        yield (
+            f"For the fleet {clean(found.choice)} is {_gain(chosen.fleet)} faster than {against} "
+            f"by {METRICS[found.metric]}, {_between(chosen.fleet)} ({plain_share(found.level)}; "
+            f"{of})."
+        )
+        yield from _by_kind(chosen)
+        yield from _own_builds(found)
+    for row in found.suite:
+        for kind in row.kinds:
+            if kind.next_host is not None and row.variant == found.choice:
+                yield _next(kind)
+
+
+def _by_kind(row: FleetRow) -> Iterator[str]:
+    """Where the answer of the fleet is true, and where it is not shown or false."""
+    known = [(each.kind, each.comparison) for each in row.kinds if each.comparison]
+    faster = [kind for kind, one in known if one.direction is Direction.FASTER]
+    if len(faster) == len(known):
+        yield f"That is shown for each kind ({listed(tuple(faster))})."
+        return
+    if faster:
+        yield f"Of the kinds that is shown for {listed(tuple(faster))}."
+    for kind, one in known:
+        if one.direction is Direction.SLOWER:
+            yield f"On {clean(kind)} it is slower: {interval_cell(one)}."
+        elif one.direction is Direction.UNCLEAR:
+            yield f"On {clean(kind)} it is not shown: {interval_cell(one)}."
+
+
+def _own_builds(found: Fleet) -> Iterator[str]:
+    for each in found.own_builds:
+        one = each.comparison
+        yield (
+            f"On {clean(each.kind)} {clean(one.variant)} is {_gain(one)} faster than "
+            f"{clean(one.baseline)}, {_between(one)}: one build for all gives that up."
+        )
+    if not found.own_builds:
+        yield "No other build is shown to be faster on any kind."
+
+
+def _next(kind: KindValue) -> str:
+    low, high = sorted(speedup(bound) for bound in kind.next_host or ())
+    return (
+        f"Hosts of {clean(kind.kind)} differ by {plain_share(round(kind.between, 4))} (standard "
+        f"deviation); the next one will see {percent(low)} to {percent(high)}."
+    )
+
+
+def _gain(one: Comparison) -> str:
+    return percent(speedup(one.ratio)).lstrip("+")
+
+
+def _between(one: Comparison) -> str:
+    low, high = sorted((speedup(one.low), speedup(one.high)))
+    return f"between {low * 100:.1f} and {high * 100:.1f} %"
+
+
+def _table(heading: str, first: str, rows: tuple[FleetRow, ...], found: Fleet) -> Table:
+    columns = (first, "fleet", *(clean(kind.name) for kind in found.kinds))
+    cells = tuple(
+        (
+            clean(row.workload or row.variant),
+            _NO_CLAIM if row.fleet is None else interval_cell(row.fleet),
+            *(
+                _NO_CLAIM if each.comparison is None else interval_cell(each.comparison)
+                for each in row.kinds
+            ),
+        )
+        for row in rows
+    )
+    return Table(f"{heading}, {plain_share(found.level)} intervals", columns, cells)
+
+
+def _hosts(found: Fleet) -> Table:
+    """A row for each host, a column for each variant over all workloads."""
+    columns = ("host", "kind", "rounds", *(clean(row.variant) for row in found.suite))
+    rows = tuple(
+        (
+            clean(host.label),
+            clean(host.kind),
+            str(host.rounds),
+            *(interval_cell(row.hosts[index]) for row in found.suite),
+        )
+        for index, host in enumerate(found.hosts)
+    )
+    return Table("Each host", columns, rows)
+
+
+def _notes(found: Fleet) -> Iterator[str]:
+    shares = ", ".join(f"{clean(kind.name)} {plain_share(kind.share)}" for kind in found.kinds)
+    if found.equal_shares and len(found.kinds) > 1:
+        yield f"Shares of the fleet: {shares}, equal because none were given (--share KIND=SHARE)."
+    elif len(found.kinds) > 1:
+        yield f"Shares of the fleet: {shares}."
+    if found.left_out:
+        yield f"Left out, because not all hosts have it: {listed(found.left_out)}."
+    yield _METHOD

@@ -1,0 +1,403 @@
+"""One study from several hosts, as study files or bundles: one answer for each kind and for all."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensign.experiment.judge import experiment_costs, suite_rule
+from ensign.experiment.record import Record
+from ensign.experiment.study.result import experiment_of
+from ensign.experiment.study.run import stored_rounds
+from ensign.model.comparisons import Comparison, Direction
+from ensign.model.errors import InputError
+from ensign.model.finding_kinds.fleet import (
+    HOST_DIFFERS,
+    HOST_NOISY,
+    ONE_HOST,
+    OTHER_BUILDS,
+    TWIN_OF_FLEET,
+)
+from ensign.model.findings import Finding
+from ensign.model.fleet import Fleet, FleetRow, Host, HostKind, KindChoice, KindValue
+from ensign.model.quoting import shortened
+from ensign.model.study import Study
+from ensign.model.trials import TWIN, Trial
+from ensign.stats.fleet import (
+    HostMean,
+    Pooled,
+    fleet_mean,
+    host_mean,
+    kind_mean,
+    next_host,
+    noisy_hosts,
+)
+from ensign.stats.pair import LogInterval, PairNames, compared_by, exp
+from ensign.stats.rounds import RoundCosts
+from ensign.stats.suite import round_geomeans
+from ensign.tools.bundles import opened
+
+Floats = NDArray[np.float64]
+
+# What hosts of a kind should have in common.
+_ALIKE = (
+    "CPU", "SMT", "caches", "microcode", "governor", "turbo", "virtual machine", "kernel",
+    "mitigations", "transparent huge pages",
+)  # fmt: skip
+_CPU = "CPU"
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class HostResults:
+    """Results of a host, and the kind that the user says it is of; empty: its processor's."""
+
+    path: Path
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredHost:
+    """A study with what was measured of it on one host."""
+
+    label: str
+    kind: str
+    study: Study
+    record: Record
+    trials: tuple[Trial, ...]
+
+    def costs(self, workloads: Sequence[str]) -> RoundCosts:
+        """The costs of these workloads."""
+        by_name = {workload.name: workload for workload in self.study.workloads}
+        chosen = self.study.model_copy(update={"workloads": [by_name[name] for name in workloads]})
+        return experiment_costs(experiment_of(chosen), self.record, self.trials)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Facts of the machine."""
+        return dict(self.record.machine.facts)
+
+
+def parse_host(text: str) -> HostResults:
+    """`FILE`, or `KIND=FILE`. A file that is there is one, whatever is in its name."""
+    kind, equals, path = text.partition("=")
+    if not equals or Path(text).exists():
+        return HostResults(Path(text))
+    if not kind or not path:
+        raise InputError(f"'{text}' is no FILE or KIND=FILE")
+    return HostResults(Path(path), kind)
+
+
+def parse_shares(texts: Sequence[str]) -> dict[str, float]:
+    """`KIND=SHARE` each; shares count relative to each other. InputError."""
+    found: dict[str, float] = {}
+    for text in texts:
+        kind, _, number = text.rpartition("=")
+        try:
+            share = float(number.removesuffix("%"))
+        except ValueError:
+            share = math.nan
+        if not kind or not math.isfinite(share) or share <= 0:
+            raise InputError(f"--share '{text}': give KIND=SHARE, such as milan=0.6")
+        if kind in found:
+            raise InputError(f"--share of '{kind}' is given twice")
+        found[kind] = share
+    return found
+
+
+def fleet_of(hosts: Sequence[HostResults], shares: Mapping[str, float]) -> Fleet:
+    """The answer for a fleet, of which each kind has such a share (all equal where none is given).
+
+    InputError where results cannot be merged, or shares do not fit the kinds.
+    """
+    with ExitStack() as stack:
+        measured = []
+        for host in hosts:
+            evidence = stack.enter_context(opened(host.path))
+            study, record, trials = stored_rounds(evidence.file)
+            kind = host.kind or dict(record.machine.facts).get(_CPU, "unknown")
+            measured.append(MeasuredHost(str(host.path), kind, study, record, trials))
+        return merged(measured, shares)
+
+
+def merged(hosts: Sequence[MeasuredHost], shares: Mapping[str, float]) -> Fleet:
+    """The same, of results that are read. Pure."""
+    first = hosts[0]
+    workloads = [
+        each.name
+        for each in first.study.workloads
+        if all(each.name in {known.name for known in host.study.workloads} for host in hosts)
+    ]
+    variants = [
+        name for name in first.record.raced[1:] if all(name in host.record.raced for host in hosts)
+    ]
+    _require_comparable(hosts, workloads, variants)
+    costs = [host.costs(workloads) for host in hosts]
+    for host, each in zip(hosts, costs, strict=True):
+        if len(each.rounds) < 2:  # noqa: PLR2004 - one value has no spread
+            raise InputError(
+                f"{host.label} has fewer than two complete rounds of the workloads that all have"
+            )
+    if any(each.workloads != costs[0].workloads for each in costs):
+        raise InputError("benchmarks differ from host to host: leave out what some host lacks")
+    twins = (TWIN,) if all(host.record.has_twin for host in hosts) else ()
+    rules = [suite_rule(experiment_of(host.study)) for host in hosts]
+    margins = [rule.margin for rule in rules if rule.margin is not None]
+    merging = _Merging(
+        costs=tuple(costs),
+        of_kind=tuple(host.kind for host in hosts),
+        kinds=_kinds(hosts, shares),
+        baseline=first.record.raced[0],
+        level=max(rule.level for rule in rules),
+        margin=min(margins) if len(margins) == len(rules) else None,
+    )
+    suite = tuple(merging.row(name, None) for name in (*variants, *twins))
+    choice = _choice(suite)
+    return Fleet(
+        name=first.study.name,
+        title=first.study.title,
+        baseline=merging.baseline,
+        twin=TWIN,
+        metric=costs[0].metric,
+        level=merging.level,
+        margin=merging.margin,
+        hosts=tuple(
+            Host(host.label, host.kind, host.record.made_at, host.record.version, len(each.rounds))
+            for host, each in zip(hosts, costs, strict=True)
+        ),
+        kinds=merging.kinds,
+        equal_shares=not shares,
+        suite=suite,
+        workloads=tuple(
+            merging.row(name, index)
+            for name in (*variants, *twins)
+            for index in range(len(costs[0].workloads))
+        ),
+        choice=choice,
+        own_builds=tuple(merging.own_builds(choice, variants)) if choice else (),
+        left_out=tuple(_left_out(hosts, workloads, variants)),
+        findings=(*_findings(hosts, merging, variants), *_of_twin(suite)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Merging:
+    """Costs of each host, the same variants and workloads in all of them."""
+
+    costs: tuple[RoundCosts, ...]
+    of_kind: tuple[str, ...]
+    kinds: tuple[HostKind, ...]
+    baseline: str
+    level: float
+    margin: float | None
+
+    def row(self, variant: str, workload: int | None) -> FleetRow:
+        """A variant against the baseline, on a workload or over all."""
+        hosts = self._hosts(variant, self.baseline, workload)
+        names = PairNames(variant, self.baseline, self.costs[0].metric)
+        of_kind = [(kind, self._of(kind.name, hosts)) for kind in self.kinds]
+        known = [(kind.share, mean) for kind, those in of_kind if (mean := kind_mean(those))]
+        values = tuple(self._value(kind.name, those, names) for kind, those in of_kind)
+        fleet = fleet_mean(known) if len(known) == len(self.kinds) else None
+        return FleetRow(
+            variant=variant,
+            workload="" if workload is None else self.costs[0].workloads[workload],
+            hosts=tuple(
+                self._comparison(names, Pooled(host.mean, host.error, host.degrees), host.rounds)
+                for host in hosts
+            ),
+            kinds=values,
+            fleet=None if fleet is None else self._comparison(names, fleet, len(hosts)),
+        )
+
+    def own_builds(self, choice: str, variants: Sequence[str]) -> Iterator[KindChoice]:
+        """Kinds on which another variant is shown to be faster than the fleet's choice.
+
+        The level holds for all pairs together (Bonferroni).
+        """
+        others = [name for name in (self.baseline, *variants) if name != choice]
+        level = 1 - (1 - self.level) / max(1, len(others) * len(self.kinds))
+        for kind in self.kinds:
+            found = []
+            for other in others:
+                mean = kind_mean(self._of(kind.name, self._hosts(other, choice, None)))
+                if mean is not None and mean.interval(level).high < 0:
+                    found.append((mean, other))
+            if found:
+                mean, other = min(found, key=lambda each: each[0].mean)
+                names = PairNames(other, choice, self.costs[0].metric)
+                hosts = self.of_kind.count(kind.name)
+                interval = mean.interval(level)
+                yield KindChoice(kind.name, self._comparison(names, mean, hosts, interval))
+
+    def spreads(self, variants: Sequence[str]) -> list[tuple[float, int]]:
+        """How the rounds of each host differ: of all variants, over all workloads."""
+        found = []
+        for costs in self.costs:
+            rounds = [round_geomeans(costs.log_ratios(name, self.baseline)) for name in variants]
+            variance = float(np.mean([each.var(ddof=1) for each in rounds]))
+            found.append((variance**0.5, len(costs.rounds) - 1))
+        return found
+
+    def _hosts(self, variant: str, baseline: str, workload: int | None) -> list[HostMean]:
+        found = []
+        for costs in self.costs:
+            ratios = costs.log_ratios(variant, baseline)
+            mean = host_mean(round_geomeans(ratios) if workload is None else ratios[workload])
+            if mean is not None:
+                found.append(mean)
+        return found
+
+    def _of(self, kind: str, hosts: Sequence[HostMean]) -> list[HostMean]:
+        return [host for host, of in zip(hosts, self.of_kind, strict=True) if of == kind]
+
+    def _value(self, kind: str, hosts: Sequence[HostMean], names: PairNames) -> KindValue:
+        mean = kind_mean(hosts)
+        if mean is None:
+            return KindValue(kind, len(hosts), None)
+        ahead = next_host(hosts, self.level)
+        return KindValue(
+            kind,
+            len(hosts),
+            self._comparison(names, mean, len(hosts)),
+            mean.between,
+            None if ahead is None else (exp(ahead.low), exp(ahead.high)),
+        )
+
+    def _comparison(
+        self, names: PairNames, mean: Pooled, count: int, interval: LogInterval | None = None
+    ) -> Comparison:
+        interval = interval or mean.interval(self.level)
+        return compared_by(names, interval, (self.level, self.margin), count, "fleet")
+
+
+def _require_comparable(
+    hosts: Sequence[MeasuredHost], workloads: Sequence[str], variants: Sequence[str]
+) -> None:
+    first, *others = hosts
+    if not others:
+        raise InputError("a fleet needs the results of two hosts or more")
+    for a, b in combinations(hosts, 2):
+        shared = {each.started_unix_s for each in a.trials}
+        if shared.intersection(each.started_unix_s for each in b.trials):
+            raise InputError(f"{a.label} and {b.label} have trials in common: they are one host's")
+    for other in others:
+        if other.study.race.cost is not first.study.race.cost:
+            raise InputError(f"{first.label} and {other.label} compare by different metrics")
+        if other.record.raced[0] != first.record.raced[0]:
+            raise InputError(f"{first.label} and {other.label} have different baselines")
+    if not workloads:
+        raise InputError("no workload is in the results of all hosts")
+    if not variants:
+        raise InputError("no variant but the baseline is in the results of all hosts")
+
+
+def _kinds(hosts: Sequence[MeasuredHost], shares: Mapping[str, float]) -> tuple[HostKind, ...]:
+    names = tuple(dict.fromkeys(host.kind for host in hosts))
+    unknown = [name for name in shares if name not in names]
+    if unknown:
+        raise InputError(f"--share {unknown[0]}: no such kind; there are {', '.join(names)}")
+    missing = [name for name in names if shares and name not in shares]
+    if missing:
+        raise InputError(f"--share of '{missing[0]}' is missing: give one for each kind")
+    total = sum(shares.values())
+    return tuple(
+        HostKind(name, shares[name] / total if shares else 1 / len(names)) for name in names
+    )
+
+
+def _choice(suite: Sequence[FleetRow]) -> str:
+    """The fastest for the fleet, where any is shown to be faster than the baseline."""
+    faster = [
+        (row.fleet.ratio, row.variant)
+        for row in suite
+        if row.variant != TWIN and row.fleet and row.fleet.direction is Direction.FASTER
+    ]
+    return min(faster)[1] if faster else ""
+
+
+def _left_out(
+    hosts: Sequence[MeasuredHost], workloads: Sequence[str], variants: Sequence[str]
+) -> Iterator[str]:
+    baseline = hosts[0].record.raced[0]
+    for host in hosts:
+        for name in host.record.raced:
+            if name not in (baseline, *variants):
+                yield f"variant {name} ({host.label})"
+        for workload in host.study.workloads:
+            if workload.name not in workloads:
+                yield f"workload {workload.name} ({host.label})"
+
+
+def _findings(
+    hosts: Sequence[MeasuredHost], merging: _Merging, variants: Sequence[str]
+) -> Iterator[Finding]:
+    for kind in merging.kinds:
+        of_kind = [host for host in hosts if host.kind == kind.name]
+        if len(of_kind) == 1:
+            text = f"{kind.name} has one host, so nothing is claimed of the kind, nor of the fleet"
+            yield ONE_HOST.found(text, of_kind[0].label)
+        yield from _differing(of_kind)
+    spreads = merging.spreads(variants)
+    for index in noisy_hosts(spreads):
+        others = [spread for other, (spread, _) in enumerate(spreads) if other != index]
+        text = (
+            f"its rounds differ by {spreads[index][0] * 100:.2g} % (standard deviation), those of "
+            f"the other hosts by {max(others) * 100:.2g} % at most"
+        )
+        yield HOST_NOISY.found(text, hosts[index].label)
+    yield from _other_builds(hosts, (merging.baseline, *variants))
+
+
+def _differing(hosts: Sequence[MeasuredHost]) -> Iterator[Finding]:
+    """Hosts of one kind that are not as most of them are, or as the first."""
+    facts = [host.facts for host in hosts]
+    usual = {
+        name: Counter(each.get(name, "unknown") for each in facts).most_common(1)[0][0]
+        for name in _ALIKE
+    }
+    for host, own in zip(hosts, facts, strict=True):
+        said = [
+            f"{name} '{shortened(own.get(name, 'unknown'), _SHOWN)}' instead of "
+            f"'{shortened(value, _SHOWN)}'"
+            for name, value in usual.items()
+            if own.get(name, "unknown") != value
+        ]
+        if said:
+            text = f"unlike other hosts of {host.kind}: {'; '.join(said)}"
+            yield HOST_DIFFERS.found(text, host.label)
+
+
+def _other_builds(hosts: Sequence[MeasuredHost], names: Sequence[str]) -> Iterator[Finding]:
+    found = []
+    for name in names:
+        hashes = {
+            build.identity
+            for host in hosts
+            for build in host.record.builds
+            if build.variant == name
+        }
+        if len(hashes) > 1:
+            found.append(name)
+    if found:
+        text = f"not the same bytes on all hosts: {', '.join(found)}"
+        yield OTHER_BUILDS.found(text)
+
+
+def _of_twin(suite: Sequence[FleetRow]) -> Iterator[Finding]:
+    for row in suite:
+        fleet = row.fleet
+        if row.variant == TWIN and fleet and fleet.direction is not Direction.UNCLEAR:
+            text = (
+                "the identical copy of the baseline differs from it over all hosts: differences of "
+                "that size mean nothing here"
+            )
+            yield TWIN_OF_FLEET.found(text, TWIN)
