@@ -21,7 +21,7 @@ MUTATIONS = "100"
 # Targets that start processes are slow, and others' start takes longer than they do.
 GROUPS = (
     ("elf", "object", "archive", "doctor", "unpack", "wheel", "build-record", "loader-cache"),
-    ("bundle", "report", "unbundle", "diff", "trial", "comparison", "record", "cached"),
+    ("bundle", "report", "unbundle", "diff", "merge", "trial", "comparison", "record", "cached"),
     tuple(
         name
         for name, target in TARGETS.items()

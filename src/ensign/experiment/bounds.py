@@ -31,7 +31,7 @@ _MOST = 0.8
 _SHOWN_SHARE = 0.1
 # Of the kernel's time, seen by looks a millisecond apart.
 _LOOKED_NS = 20_000_000
-_OFTEN_PER_S = 2
+_MANY_WAITS = 20
 # Of a link's rate; a token bucket lets a little more pass, and looks come a little late.
 _FULL = 0.9
 _MOST_CALLS = 3
@@ -156,10 +156,10 @@ def _waiting(pilot: CommandPilot, does: Behavior) -> str:
 
 
 def _how_often(pilot: CommandPilot) -> str:
-    """How many waits there are in a second, of all tasks."""
-    waits = sum(run.voluntary_switches for run in pilot.runs)
-    per_s = 1e9 * waits / max(1, sum(run.wall_ns for run in pilot.runs))
-    return f", in about {per_s:,.0f} waits per second" if per_s >= _OFTEN_PER_S else ""
+    """How many waits there are in a second, of all tasks; a few are those of its start."""
+    waits = median(run.voluntary_switches for run in pilot.runs)
+    per_s = 1e9 * waits / max(1, pilot.wall_ns)
+    return f", in about {per_s:,.0f} waits per second" if waits >= _MANY_WAITS else ""
 
 
 def _waits_for(pilot: CommandPilot, does: Behavior) -> str:

@@ -18,7 +18,7 @@ from ensign.model.quoting import distinct_short
 from ensign.model.results import Result, VariantFacts
 from ensign.model.trials import Metric
 from ensign.model.units import pluralize
-from ensign.report import bounds, figures, words
+from ensign.report import figures, words
 from ensign.report.confirmation import HEADING, confirmed, exploration_text, findings_of
 from ensign.report.figures import COLUMNS as LATENCY_COLUMNS
 from ensign.report.figures import HEADING as LATENCY
@@ -467,6 +467,8 @@ def _curves(page: Page, result: Result, *, brief: bool) -> None:
 
 
 def _bounds(page: Page, result: Result) -> None:
+    from ensign.report import bounds  # noqa: PLC0415  # a detail
+
     found = bounds.bound_table(result)
     if not found.rows:
         return
