@@ -55,7 +55,7 @@ class Server(Section):
 _LATER_KEYS = (
     *("env", "drive", "server_args", "output", "score", "scores", "benchmarks", "operations"),
     *("expected", "expected_sha256", "folder"),
-    *("setup", "prepare", "cleanup", "ignore_failure", "ends", "network"),
+    *("setup", "prepare", "cleanup", "ignore_failure", "ends", "network", "one_cpu"),
 )
 
 
