@@ -18,7 +18,7 @@ from ensign.report.terminal_page import Screen
 
 def cells(result: Result) -> dict[str, dict[str, str]]:
     table = bound_table(result)
-    return {row.name: dict(zip(table.columns, row.cells, strict=True)) for row in table.rows}
+    return {row[0]: dict(zip(table.columns[1:], row[1:], strict=True)) for row in table.rows}
 
 
 def raced(*workloads: tuple[str, TimeShares], findings: tuple[Finding, ...] = ()) -> Result:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from ensign.stats.fleet import (
-    HostMean,
-    Pooled,
+    Estimate,
     fleet_mean,
     host_mean,
     kind_mean,
@@ -25,7 +24,7 @@ CHANCE = 3 * math.sqrt(0.95 * 0.05 / RUNS)
 
 def sampled(
     rng: np.random.Generator, hosts: int, mean: float, between: float, drift: float = 0.0
-) -> list[HostMean]:
+) -> list[Estimate]:
     """Hosts that were raced for other numbers of rounds, with other noise and a drift of rounds."""
     found = []
     for _ in range(hosts):
@@ -39,7 +38,7 @@ def sampled(
     return found
 
 
-def holds(pooled: Pooled | None, true: float) -> bool:
+def holds(pooled: Estimate | None, true: float) -> bool:
     assert pooled is not None
     interval = pooled.interval(LEVEL)
     return interval.low <= true <= interval.high
@@ -87,17 +86,17 @@ def test_the_next_host_is_where_it_was_said_to_be(hosts: int, between: float) ->
 
 
 def test_too_few_hosts_tell_nothing() -> None:
-    one = HostMean(0.1, 0.01, 8)
+    one = Estimate(0.1, 0.01, 8)
     assert kind_mean([one]) is None
     assert host_mean(np.array([0.1])) is None
     assert next_host([one] * 4, LEVEL) is None
 
 
 def test_hosts_without_any_spread_are_no_error() -> None:
-    same = kind_mean([HostMean(0.1, 0.0, 8)] * 3)
+    same = kind_mean([Estimate(0.1, 0.0, 8)] * 3)
     assert same is not None
     assert same.mean == pytest.approx(0.1)
-    other = kind_mean([HostMean(0.1, 0.0, 8), HostMean(0.2, 0.0, 8)])
+    other = kind_mean([Estimate(0.1, 0.0, 8), Estimate(0.2, 0.0, 8)])
     assert other is not None
     assert other.mean == pytest.approx(0.15)
     assert other.between > 0.05

@@ -28,7 +28,7 @@ def host(
     known = {"CPU": kind, "microcode": "0x1", **dict(facts)}
     record = a_record(machine=MachineFacts(tuple(known.items())))
     trials = swept(seed, (ratio, ratio), sd=sd)
-    return MeasuredHost(f"host-{seed}.zip", kind, a_study(metric=metric), record, trials)
+    return MeasuredHost(f"host-{seed}.zip", a_study(metric=metric), record, trials, kind)
 
 
 def fleet(*hosts: MeasuredHost, **shares: float) -> Fleet:
@@ -64,7 +64,7 @@ def test_a_kind_on_which_a_build_is_slower_is_named() -> None:
     assert "Of the kinds that is shown for milan and rapids." in text
     assert "On alder it is slower: −" in text
     assert "On alder gcc-O2 is 5." in text
-    assert "faster than gcc-O3, between 4." in text
+    assert "faster than gcc-O3 by CPU time, between 4." in text
     assert "milan 60 %, rapids 30 %, alder 10 %" in text
     (row, _) = found.suite
     assert row.fleet is not None

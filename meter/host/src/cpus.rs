@@ -34,6 +34,9 @@ pub fn own_cpus() -> Option<libc::cpu_set_t> {
 
 /// On how many CPUs at most these tasks can run at a time; of one that ended nothing is known.
 pub fn most_at_once(tasks: &[libc::pid_t]) -> usize {
+    if tasks.len() < 2 {
+        return tasks.len();
+    }
     let mut all = cpu_set(&[]);
     for set in tasks.iter().map(|&task| cpus_of(task)) {
         let Some(set) = set else { return tasks.len() };

@@ -176,10 +176,7 @@ fn states(process_trees: &mut ProcessTrees, tree: usize, group: Group) -> States
     for &pid in &members {
         count(pid, &mut states, &mut runnable);
     }
-    states.runnable = match runnable.len() {
-        few @ 0..=1 => few as u64,
-        _ => most_at_once(&runnable) as u64,
-    };
+    states.runnable = most_at_once(&runnable) as u64;
     if states.runnable == 0 {
         let stands = |each: &Asleep| fs::read_to_string(each.task.join("syscall"));
         let calls: Vec<(&Asleep, String)> = (states.asleep.iter())

@@ -10,7 +10,7 @@ from ensign.model.trials import Metric
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class FleetHost:
     """A host: `label` is how the user called its results, `rounds` counts whole ones."""
 
     label: str
@@ -82,7 +82,7 @@ class Fleet:
     metric: Metric
     level: float
     margin: float | None
-    hosts: tuple[Host, ...]
+    hosts: tuple[FleetHost, ...]
     kinds: tuple[HostKind, ...]
     equal_shares: bool
     suite: tuple[FleetRow, ...]

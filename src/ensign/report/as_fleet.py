@@ -12,7 +12,7 @@ from ensign.model.quoting import json_visible
 from ensign.model.units import pluralize, speedup
 from ensign.report.github import safe
 from ensign.report.plain_tables import Table, aligned, folded, grid, wrapped
-from ensign.report.words import METRICS, clean, interval_cell, listed, percent, plain_share
+from ensign.report.words import clean, interval_cell, listed, percent, plain_share, sentence
 
 _NO_CLAIM = "one host"
 _METHOD = (
@@ -26,8 +26,8 @@ def text(found: Fleet, width: int = 80) -> str:
     """For a terminal or a file: prose wrapped, tables as wide as they must be."""
     view = _view(found)
     lines: list[str] = []
-    for sentence in view.sentences:
-        lines += wrapped(sentence, width)
+    for each in view.sentences:
+        lines += wrapped(each, width)
     for warning in view.warnings:
         lines += wrapped(f"! {warning}", width)
     for table in (view.suite, view.hosts):
@@ -146,17 +146,12 @@ def _sentences(found: Fleet) -> Iterator[str]:
     elif chosen is None or chosen.fleet is None:
         yield f"For the fleet no variant is shown to be faster than {against} ({of})."
     else:
-        yield (
-            f"For the fleet {clean(found.choice)} is {_gain(chosen.fleet)} faster than {against} "
-            f"by {METRICS[found.metric]}, {_between(chosen.fleet)} ({plain_share(found.level)}; "
-            f"{of})."
-        )
+        yield f"For the fleet {sentence(chosen.fleet, found.margin, against=True)}: {of}."
         yield from _by_kind(chosen)
         yield from _own_builds(found)
-    for row in found.suite:
-        for kind in row.kinds:
-            if kind.next_host is not None and row.variant == found.choice:
-                yield _next(kind)
+    for kind in () if chosen is None else chosen.kinds:
+        if kind.next_host is not None:
+            yield _next(kind)
 
 
 def _by_kind(row: FleetRow) -> Iterator[str]:
@@ -177,11 +172,8 @@ def _by_kind(row: FleetRow) -> Iterator[str]:
 
 def _own_builds(found: Fleet) -> Iterator[str]:
     for each in found.own_builds:
-        one = each.comparison
-        yield (
-            f"On {clean(each.kind)} {clean(one.variant)} is {_gain(one)} faster than "
-            f"{clean(one.baseline)}, {_between(one)}: one build for all gives that up."
-        )
+        said = sentence(each.comparison, None, against=True)
+        yield f"On {clean(each.kind)} {said}: one build for all gives that up."
     if not found.own_builds:
         yield "No other build is shown to be faster on any kind."
 
@@ -192,15 +184,6 @@ def _next(kind: KindValue) -> str:
         f"Hosts of {clean(kind.kind)} differ by {plain_share(round(kind.between, 4))} (standard "
         f"deviation); the next one will see {percent(low)} to {percent(high)}."
     )
-
-
-def _gain(one: Comparison) -> str:
-    return percent(speedup(one.ratio)).lstrip("+")
-
-
-def _between(one: Comparison) -> str:
-    low, high = sorted((speedup(one.low), speedup(one.high)))
-    return f"between {low * 100:.1f} and {high * 100:.1f} %"
 
 
 def _table(heading: str, first: str, rows: tuple[FleetRow, ...], found: Fleet) -> Table:

@@ -472,12 +472,12 @@ def _bounds(page: Page, result: Result) -> None:
     found = bounds.bound_table(result)
     if not found.rows:
         return
-    table = _new_table(bounds.HEADING)
-    _name_column(table, "", least=_least(page, [each.name for each in found.rows]))
-    for column in found.columns:
+    table = _new_table(found.heading)
+    _name_column(table, found.columns[0], least=_least(page, [name for name, *_ in found.rows]))
+    for column in found.columns[1:]:
         table.add_column(column, justify="right", overflow="fold")
     for row in found.rows:
-        table.add_row(row.name, *row.cells)
+        table.add_row(*row)
     page.show(table)
     page.line(bounds.READ, "dim")
     page.blank()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from ensign.model.comparisons import TimeShares
 from ensign.model.finding_kinds.race import (
@@ -16,6 +15,7 @@ from ensign.model.finding_kinds.race import (
 from ensign.model.results import Result, VariantFacts
 from ensign.report import figures
 from ensign.report.confirmation import findings_of
+from ensign.report.plain_tables import Table
 from ensign.report.words import clean
 from ensign.stats.named_scores import workload_of
 
@@ -25,7 +25,7 @@ READ = (
     "waiting, taken (it wanted a CPU and others had it), its load; over 100 % where several CPUs "
     "are busy. To gain: the most by which faster code can make it faster."
 )
-_COLUMNS = ("own", "kernel", "waiting", "taken", "load", "to gain", "bound by")
+_COLUMNS = ("", "own", "kernel", "waiting", "taken", "load", "to gain", "bound by")
 # The first that was found is the reason.
 _BOUNDS = {
     LINK_SATURATED.code: "link",
@@ -37,67 +37,49 @@ _BOUNDS = {
 _OWN_CODE = 0.6
 
 
-@dataclass(frozen=True, slots=True)
-class BoundRow:
-    """A workload of the baseline, or a command; a cell for each column."""
+def bound_table(result: Result) -> Table:
+    """A row for each workload, of the baseline; of a single workload one for each variant.
 
-    name: str
-    cells: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class BoundTable:
-    """Columns of which something is known, and a row for each name."""
-
-    columns: tuple[str, ...]
-    rows: tuple[BoundRow, ...]
-
-
-def bound_table(result: Result) -> BoundTable:
-    """A row for each workload, of the baseline; of a single workload one for each variant."""
-    said = _said(result)
-    rows = [_row(name, facts, shares, said) for name, facts, shares in _rows(result)]
-    known = [n for n in range(len(_COLUMNS)) if any(row.cells[n] for row in rows)]
-    return BoundTable(
+    Its name is the first cell. Columns of which nothing is known are left out.
+    """
+    found = {(each.code, each.subject) for each in findings_of(result)}
+    rows = [
+        _row(name, facts, shares, [text for code, text in _BOUNDS.items() if (code, name) in found])
+        for name, (facts, shares) in _shares(result).items()
+    ]
+    known = [n for n in range(len(_COLUMNS)) if n == 0 or any(row[n] for row in rows)]
+    return Table(
+        HEADING,
         tuple(_COLUMNS[n] for n in known),
-        tuple(BoundRow(row.name, tuple(row.cells[n] for n in known)) for row in rows),
+        tuple(tuple(row[n] for n in known) for row in rows),
     )
 
 
-def _rows(result: Result) -> Iterator[tuple[str, VariantFacts, TimeShares]]:
-    named = {workload_of(each.workload) for each in result.measured}
-    seen = set()
+def _shares(result: Result) -> dict[str, tuple[VariantFacts, TimeShares]]:
+    """By the name of a row, of which tests of one execution are the same."""
+    single = not any(each.workload for each in result.measured)
+    found: dict[str, tuple[VariantFacts, TimeShares]] = {}
     for each in result.measured:
-        name = each.variant if named == {""} else workload_of(each.workload)
-        if (named == {""} or each.variant == result.baseline) and each.shares and name not in seen:
-            seen.add(name)
-            yield name, each, each.shares
-
-
-def _said(result: Result) -> dict[tuple[str, str], str]:
-    return {
-        (code, each.subject): text
-        for each in findings_of(result)
-        for code, text in _BOUNDS.items()
-        if each.code == code
-    }
+        if each.shares and (single or each.variant == result.baseline):
+            name = each.variant if single else workload_of(each.workload)
+            found.setdefault(name, (each, each.shares))
+    return found
 
 
 def _row(
-    name: str, facts: VariantFacts, shares: TimeShares, said: dict[tuple[str, str], str]
-) -> BoundRow:
+    name: str, facts: VariantFacts, shares: TimeShares, bounds: Sequence[str]
+) -> tuple[str, ...]:
     own = shares.cpu * (1 - shares.system)
-    found = [said[code, name] for code in _BOUNDS if (code, name) in said]
-    cells = (
+    return (
+        clean(name),
         _percent(own),
         _percent(shares.cpu * shares.system),
         _percent(shares.waiting),
         "" if shares.taken is None else _percent(shares.taken),
         _percent(shares.load) if shares.load else "",
         figures.most_gain(facts.most_gain),
-        found[0] if found else "own code" if own >= _OWN_CODE else "",
+        bounds[0] if bounds else "own code" if own >= _OWN_CODE else "",
     )
-    return BoundRow(clean(name), cells)
 
 
 def _percent(share: float) -> str:

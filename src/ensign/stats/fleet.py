@@ -39,22 +39,11 @@ _NOISY_RATIO = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class HostMean:
-    """A host's mean log ratio, and its standard error from so many rounds."""
+class Estimate:
+    """A mean log ratio with its standard error, and the degrees of freedom of that.
 
-    mean: float
-    error: float
-    rounds: int
-
-    @property
-    def degrees(self) -> float:
-        """Degrees of freedom of the error."""
-        return self.rounds - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Pooled:
-    """A mean over hosts; `between` is the standard deviation of their true values."""
+    Of several hosts `between` is the standard deviation of their true values.
+    """
 
     mean: float
     error: float
@@ -67,16 +56,16 @@ class Pooled:
         return LogInterval(self.mean, self.mean - half, self.mean + half)
 
 
-def host_mean(log_ratios: Floats) -> HostMean | None:
-    """Of the log ratios of its rounds; None where there are fewer than two."""
+def host_mean(log_ratios: Floats) -> Estimate | None:
+    """Of the log ratios of a host's rounds; None where there are fewer than two."""
     rounds = len(log_ratios)
     if rounds < 2:  # noqa: PLR2004 - one value has no spread
         return None
     error = float(log_ratios.std(ddof=1)) / math.sqrt(rounds)
-    return HostMean(float(log_ratios.mean()), error, rounds)
+    return Estimate(float(log_ratios.mean()), error, rounds - 1)
 
 
-def kind_mean(hosts: Sequence[HostMean]) -> Pooled | None:
+def kind_mean(hosts: Sequence[Estimate]) -> Estimate | None:
     """The mean of a kind, of which these are a sample; None of fewer than two hosts."""
     if len(hosts) < FEWEST_HOSTS:
         return None
@@ -87,10 +76,10 @@ def kind_mean(hosts: Sequence[HostMean]) -> Pooled | None:
     degrees = len(hosts) - 1
     scale = max(1.0, spread / degrees)
     error = math.sqrt(scale / float((1 / (variances + between)).sum()))
-    return Pooled(mean, error, degrees, math.sqrt(between))
+    return Estimate(mean, error, degrees, math.sqrt(between))
 
 
-def next_host(hosts: Sequence[HostMean], level: float) -> LogInterval | None:
+def next_host(hosts: Sequence[Estimate], level: float) -> LogInterval | None:
     """Where the value of one more host of their kind lies; None from fewer than five hosts."""
     k = len(hosts)
     if k < FEWEST_TO_PREDICT:
@@ -101,7 +90,7 @@ def next_host(hosts: Sequence[HostMean], level: float) -> LogInterval | None:
     return LogInterval(mean, mean - half, mean + half)
 
 
-def fleet_mean(kinds: Sequence[tuple[float, Pooled]]) -> Pooled:
+def fleet_mean(kinds: Sequence[tuple[float, Estimate]]) -> Estimate:
     """The mean of a fleet of kinds with these weights, which sum to 1."""
     parts = [(weight * kind.error) ** 2 for weight, kind in kinds]
     variance = sum(parts)
@@ -109,7 +98,7 @@ def fleet_mean(kinds: Sequence[tuple[float, Pooled]]) -> Pooled:
         part**2 / kind.degrees for part, (_, kind) in zip(parts, kinds, strict=True) if part
     )
     mean = sum(weight * kind.mean for weight, kind in kinds)
-    return Pooled(mean, math.sqrt(variance), variance**2 / below if below else math.inf)
+    return Estimate(mean, math.sqrt(variance), variance**2 / below if below else math.inf)
 
 
 def noisy_hosts(spreads: Sequence[tuple[float, int]]) -> tuple[int, ...]:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ensign.experiment.judge import experiment_costs, suite_rule
 from ensign.experiment.record import Record
-from ensign.experiment.study.result import experiment_of
-from ensign.experiment.study.run import stored_rounds
 from ensign.model.comparisons import Direction
 from ensign.model.errors import InputError
 from ensign.model.finding_kinds.judgment import TWIN_CHANGED
@@ -26,7 +23,14 @@ from ensign.stats.changes import (
     variant_changes,
 )
 from ensign.stats.rounds import RoundCosts
-from ensign.tools.bundles import opened
+from ensign.tools.measured_studies import (
+    MeasuredStudy,
+    common_variants,
+    common_workloads,
+    measured,
+    require_comparable,
+    strictest,
+)
 
 # These change by the minute on any machine.
 _PASSING = frozenset({"steal", "load average"})
@@ -38,33 +42,30 @@ def differences(a: Path, b: Path) -> StudyDifference:
 
     InputError where nothing is measured, or where they cannot be compared.
     """
-    with opened(a) as first, opened(b) as second:
-        return study_difference(
-            (str(first.path), str(second.path)),
-            stored_rounds(first.file),
-            stored_rounds(second.file),
-        )
+    return _difference(measured(a), measured(b))
 
 
 def study_difference(labels: tuple[str, str], a: _Rounds, b: _Rounds) -> StudyDifference:
     """The difference of two studies from their raw trials. Pure; InputError as `differences`."""
-    (study_a, record_a, _), (study_b, record_b, _) = a, b
-    names = [each.name for each in study_a.workloads]
-    shared = [name for name in names if name in {workload.name for workload in study_b.workloads}]
-    variants = [name for name in record_a.raced[1:] if name in record_b.raced]
-    _require_comparable(labels, a, b, shared)
-    costs_a, costs_b = (_costs(each, shared) for each in (a, b))
-    for label, costs in zip(labels, (costs_a, costs_b), strict=True):
+    return _difference(MeasuredStudy(labels[0], *a), MeasuredStudy(labels[1], *b))
+
+
+def _difference(a: MeasuredStudy, b: MeasuredStudy) -> StudyDifference:
+    record_a, record_b = a.record, b.record
+    shared, variants = common_workloads((a, b)), common_variants((a, b))
+    require_comparable((a, b), shared)
+    costs_a, costs_b = a.costs(shared), b.costs(shared)
+    for one, costs in ((a, costs_a), (b, costs_b)):
         if not costs.rounds:
-            raise InputError(f"{label} has no complete round of the workloads that both have")
-    rule = _rule(study_a, study_b)
+            raise InputError(f"{one.label} has no complete round of the workloads that both have")
+    rule = ChangeRule(*strictest((a, b)))
     changes = [
         variant_changes(costs_a, costs_b, variant, record_a.raced[0], rule)
         for variant in (*variants, TWIN)
     ]
     return StudyDifference(
-        a=_side(labels[0], study_a, record_a, costs_a),
-        b=_side(labels[1], study_b, record_b, costs_b),
+        a=_side(a, costs_a),
+        b=_side(b, costs_b),
         baseline=record_a.raced[0],
         twin=TWIN,
         level=rule.level,
@@ -81,40 +82,9 @@ def study_difference(labels: tuple[str, str], a: _Rounds, b: _Rounds) -> StudyDi
     )
 
 
-def _require_comparable(
-    labels: tuple[str, str], a: _Rounds, b: _Rounds, shared: Sequence[str]
-) -> None:
-    (study_a, record_a, trials_a), (study_b, record_b, trials_b) = a, b
-    both = " and ".join(labels)
-    if {each.started_unix_s for each in trials_a} & {each.started_unix_s for each in trials_b}:
-        raise InputError(f"{both} have trials in common: they are the same measurement")
-    if study_a.race.cost is not study_b.race.cost:
-        metrics = f"{study_a.race.cost.value} and {study_b.race.cost.value}"
-        raise InputError(f"{both} compare by different metrics ({metrics})")
-    if record_a.raced[0] != record_b.raced[0]:
-        baselines = f"{record_a.raced[0]} and {record_b.raced[0]}"
-        raise InputError(f"{both} have different baselines ({baselines})")
-    if not shared:
-        raise InputError(f"{both} have no workload in common")
-
-
-def _costs(rounds: _Rounds, shared: Sequence[str]) -> RoundCosts:
-    study, record, trials = rounds
-    by_name = {workload.name: workload for workload in study.workloads}
-    chosen = study.model_copy(update={"workloads": [by_name[name] for name in shared]})
-    return experiment_costs(experiment_of(chosen), record, trials)
-
-
-def _rule(a: Study, b: Study) -> ChangeRule:
-    """The stricter of both levels and margins; no margin where one study has none."""
-    rules = (suite_rule(experiment_of(a)), suite_rule(experiment_of(b)))
-    margins = [each.margin for each in rules if each.margin is not None]
-    margin = min(margins) if len(margins) == len(rules) else None
-    return ChangeRule(max(rule.level for rule in rules), margin)
-
-
-def _side(label: str, study: Study, record: Record, costs: RoundCosts) -> StudySide:
-    return StudySide(label, study.name, record.made_at, record.version, len(costs.rounds))
+def _side(one: MeasuredStudy, costs: RoundCosts) -> StudySide:
+    record = one.record
+    return StudySide(one.label, one.study.name, record.made_at, record.version, len(costs.rounds))
 
 
 def _builds(a: Record, b: Record, names: Sequence[str]) -> tuple[BuildPair, ...]:
@@ -128,9 +98,9 @@ def _facts(record: Record) -> dict[str, str]:
     return {name: value for name, value in record.machine.facts if name not in _PASSING}
 
 
-def _settings(rounds: _Rounds, shared: Sequence[str]) -> dict[str, str]:
+def _settings(one: MeasuredStudy, shared: Sequence[str]) -> dict[str, str]:
     """Circumstances of a measurement, in words; commands with their numbers of requests."""
-    study, record, trials = rounds
+    study, record, trials = one.study, one.record, one.trials
     env = {} if study.server is None else study.server.env
     return {
         "slice": study.race.slice,
@@ -170,13 +140,12 @@ def _differing(a: Mapping[str, str], b: Mapping[str, str]) -> list[Differing]:
     ]
 
 
-def _alone(one: _Rounds, other: _Rounds) -> tuple[str, ...]:
+def _alone(one: MeasuredStudy, other: MeasuredStudy) -> tuple[str, ...]:
     """Variants and workloads that the other study lacks."""
-    variants = [f"variant {name}" for name in one[1].raced if name not in other[1].raced]
-    known = {each.name for each in other[0].workloads}
-    workloads = [
-        f"workload {workload.name}" for workload in one[0].workloads if workload.name not in known
-    ]
+    raced = other.record.raced
+    variants = [f"variant {name}" for name in one.record.raced if name not in raced]
+    known = {each.name for each in other.study.workloads}
+    workloads = [f"workload {each.name}" for each in one.study.workloads if each.name not in known]
     return (*variants, *workloads)
 
 

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ensign.experiment.judge import experiment_costs, suite_rule
-from ensign.experiment.record import Record
-from ensign.experiment.study.result import experiment_of
-from ensign.experiment.study.run import stored_rounds
 from ensign.model.comparisons import Comparison, Direction
 from ensign.model.errors import InputError
 from ensign.model.finding_kinds.fleet import (
@@ -27,13 +20,12 @@ from ensign.model.finding_kinds.fleet import (
     TWIN_OF_FLEET,
 )
 from ensign.model.findings import Finding
-from ensign.model.fleet import Fleet, FleetRow, Host, HostKind, KindChoice, KindValue
+from ensign.model.fleet import Fleet, FleetHost, FleetRow, HostKind, KindChoice, KindValue
 from ensign.model.quoting import shortened
-from ensign.model.study import Study
-from ensign.model.trials import TWIN, Trial
+from ensign.model.trials import TWIN
 from ensign.stats.fleet import (
-    HostMean,
-    Pooled,
+    Estimate,
+    Floats,
     fleet_mean,
     host_mean,
     kind_mean,
@@ -43,9 +35,14 @@ from ensign.stats.fleet import (
 from ensign.stats.pair import LogInterval, PairNames, compared_by, exp
 from ensign.stats.rounds import RoundCosts
 from ensign.stats.suite import round_geomeans
-from ensign.tools.bundles import opened
-
-Floats = NDArray[np.float64]
+from ensign.tools.measured_studies import (
+    MeasuredStudy,
+    common_variants,
+    common_workloads,
+    measured,
+    require_comparable,
+    strictest,
+)
 
 # What hosts of a kind should have in common.
 _ALIKE = (
@@ -65,20 +62,10 @@ class HostResults:
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredHost:
-    """A study with what was measured of it on one host."""
+class MeasuredHost(MeasuredStudy):
+    """What was measured on one host of a kind."""
 
-    label: str
     kind: str
-    study: Study
-    record: Record
-    trials: tuple[Trial, ...]
-
-    def costs(self, workloads: Sequence[str]) -> RoundCosts:
-        """The costs of these workloads."""
-        by_name = {workload.name: workload for workload in self.study.workloads}
-        chosen = self.study.model_copy(update={"workloads": [by_name[name] for name in workloads]})
-        return experiment_costs(experiment_of(chosen), self.record, self.trials)
 
     @property
     def facts(self) -> dict[str, str]:
@@ -118,28 +105,24 @@ def fleet_of(hosts: Sequence[HostResults], shares: Mapping[str, float]) -> Fleet
 
     InputError where results cannot be merged, or shares do not fit the kinds.
     """
-    with ExitStack() as stack:
-        measured = []
-        for host in hosts:
-            evidence = stack.enter_context(opened(host.path))
-            study, record, trials = stored_rounds(evidence.file)
-            kind = host.kind or dict(record.machine.facts).get(_CPU, "unknown")
-            measured.append(MeasuredHost(str(host.path), kind, study, record, trials))
-        return merged(measured, shares)
+    return merged([_read(host) for host in hosts], shares)
+
+
+def _read(host: HostResults) -> MeasuredHost:
+    one = measured(host.path)
+    kind = host.kind or dict(one.record.machine.facts).get(_CPU, "unknown")
+    return MeasuredHost(one.label, one.study, one.record, one.trials, kind)
 
 
 def merged(hosts: Sequence[MeasuredHost], shares: Mapping[str, float]) -> Fleet:
     """The same, of results that are read. Pure."""
     first = hosts[0]
-    workloads = [
-        each.name
-        for each in first.study.workloads
-        if all(each.name in {known.name for known in host.study.workloads} for host in hosts)
-    ]
-    variants = [
-        name for name in first.record.raced[1:] if all(name in host.record.raced for host in hosts)
-    ]
-    _require_comparable(hosts, workloads, variants)
+    workloads, variants = common_workloads(hosts), common_variants(hosts)
+    if len(hosts) < 2:  # noqa: PLR2004 - one is no fleet
+        raise InputError("a fleet needs the results of two hosts or more")
+    require_comparable(hosts, workloads)
+    if not variants:
+        raise InputError("no variant but the baseline is in the results of all hosts")
     costs = [host.costs(workloads) for host in hosts]
     for host, each in zip(hosts, costs, strict=True):
         if len(each.rounds) < 2:  # noqa: PLR2004 - one value has no spread
@@ -149,17 +132,17 @@ def merged(hosts: Sequence[MeasuredHost], shares: Mapping[str, float]) -> Fleet:
     if any(each.workloads != costs[0].workloads for each in costs):
         raise InputError("benchmarks differ from host to host: leave out what some host lacks")
     twins = (TWIN,) if all(host.record.has_twin for host in hosts) else ()
-    rules = [suite_rule(experiment_of(host.study)) for host in hosts]
-    margins = [rule.margin for rule in rules if rule.margin is not None]
+    level, margin = strictest(hosts)
     merging = _Merging(
         costs=tuple(costs),
         of_kind=tuple(host.kind for host in hosts),
         kinds=_kinds(hosts, shares),
         baseline=first.record.raced[0],
-        level=max(rule.level for rule in rules),
-        margin=min(margins) if len(margins) == len(rules) else None,
+        level=level,
+        margin=margin,
     )
-    suite = tuple(merging.row(name, None) for name in (*variants, *twins))
+    rows = [merging.rows(name) for name in (*variants, *twins)]
+    suite = tuple(over_all for over_all, _ in rows)
     choice = _choice(suite)
     return Fleet(
         name=first.study.name,
@@ -170,22 +153,25 @@ def merged(hosts: Sequence[MeasuredHost], shares: Mapping[str, float]) -> Fleet:
         level=merging.level,
         margin=merging.margin,
         hosts=tuple(
-            Host(host.label, host.kind, host.record.made_at, host.record.version, len(each.rounds))
+            FleetHost(
+                host.label, host.kind, host.record.made_at, host.record.version, len(each.rounds)
+            )
             for host, each in zip(hosts, costs, strict=True)
         ),
         kinds=merging.kinds,
         equal_shares=not shares,
         suite=suite,
-        workloads=tuple(
-            merging.row(name, index)
-            for name in (*variants, *twins)
-            for index in range(len(costs[0].workloads))
-        ),
+        workloads=tuple(row for _, those in rows for row in those),
         choice=choice,
         own_builds=tuple(merging.own_builds(choice, variants)) if choice else (),
         left_out=tuple(_left_out(hosts, workloads, variants)),
         findings=(*_findings(hosts, merging, variants), *_of_twin(suite)),
     )
+
+
+def _fleet_host(host: MeasuredHost, rounds: int) -> FleetHost:
+    record = host.record
+    return FleetHost(host.label, host.kind, record.made_at, record.version, rounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,22 +185,32 @@ class _Merging:
     level: float
     margin: float | None
 
-    def row(self, variant: str, workload: int | None) -> FleetRow:
-        """A variant against the baseline, on a workload or over all."""
-        hosts = self._hosts(variant, self.baseline, workload)
+    def rows(self, variant: str) -> tuple[FleetRow, list[FleetRow]]:
+        """A variant against the baseline: over all workloads, and on each."""
+        ratios = [costs.log_ratios(variant, self.baseline) for costs in self.costs]
+        of_workload = [
+            self._row(variant, name, _means(host[index] for host in ratios))
+            for index, name in enumerate(self.costs[0].workloads)
+        ]
+        return self._row(variant, "", _means(map(round_geomeans, ratios))), of_workload
+
+    def _row(self, variant: str, workload: str, hosts: Sequence[Estimate]) -> FleetRow:
         names = PairNames(variant, self.baseline, self.costs[0].metric)
         of_kind = [(kind, self._of(kind.name, hosts)) for kind in self.kinds]
-        known = [(kind.share, mean) for kind, those in of_kind if (mean := kind_mean(those))]
-        values = tuple(self._value(kind.name, those, names) for kind, those in of_kind)
+        means = [kind_mean(those) for _, those in of_kind]
+        known = [(kind.share, mean) for kind, mean in zip(self.kinds, means, strict=True) if mean]
         fleet = fleet_mean(known) if len(known) == len(self.kinds) else None
         return FleetRow(
             variant=variant,
-            workload="" if workload is None else self.costs[0].workloads[workload],
+            workload=workload,
             hosts=tuple(
-                self._comparison(names, Pooled(host.mean, host.error, host.degrees), host.rounds)
-                for host in hosts
+                self._comparison(names, host, len(costs.rounds))
+                for host, costs in zip(hosts, self.costs, strict=True)
             ),
-            kinds=values,
+            kinds=tuple(
+                self._value(kind.name, those, mean, names)
+                for (kind, those), mean in zip(of_kind, means, strict=True)
+            ),
             fleet=None if fleet is None else self._comparison(names, fleet, len(hosts)),
         )
 
@@ -228,7 +224,7 @@ class _Merging:
         for kind in self.kinds:
             found = []
             for other in others:
-                mean = kind_mean(self._of(kind.name, self._hosts(other, choice, None)))
+                mean = kind_mean(self._of(kind.name, self._over_all(other, choice)))
                 if mean is not None and mean.interval(level).high < 0:
                     found.append((mean, other))
             if found:
@@ -247,20 +243,17 @@ class _Merging:
             found.append((variance**0.5, len(costs.rounds) - 1))
         return found
 
-    def _hosts(self, variant: str, baseline: str, workload: int | None) -> list[HostMean]:
-        found = []
-        for costs in self.costs:
-            ratios = costs.log_ratios(variant, baseline)
-            mean = host_mean(round_geomeans(ratios) if workload is None else ratios[workload])
-            if mean is not None:
-                found.append(mean)
-        return found
+    def _over_all(self, variant: str, baseline: str) -> list[Estimate]:
+        """Of each host, over all workloads."""
+        ratios = (costs.log_ratios(variant, baseline) for costs in self.costs)
+        return _means(map(round_geomeans, ratios))
 
-    def _of(self, kind: str, hosts: Sequence[HostMean]) -> list[HostMean]:
+    def _of(self, kind: str, hosts: Sequence[Estimate]) -> list[Estimate]:
         return [host for host, of in zip(hosts, self.of_kind, strict=True) if of == kind]
 
-    def _value(self, kind: str, hosts: Sequence[HostMean], names: PairNames) -> KindValue:
-        mean = kind_mean(hosts)
+    def _value(
+        self, kind: str, hosts: Sequence[Estimate], mean: Estimate | None, names: PairNames
+    ) -> KindValue:
         if mean is None:
             return KindValue(kind, len(hosts), None)
         ahead = next_host(hosts, self.level)
@@ -273,31 +266,14 @@ class _Merging:
         )
 
     def _comparison(
-        self, names: PairNames, mean: Pooled, count: int, interval: LogInterval | None = None
+        self, names: PairNames, mean: Estimate, count: int, interval: LogInterval | None = None
     ) -> Comparison:
         interval = interval or mean.interval(self.level)
         return compared_by(names, interval, (self.level, self.margin), count, "fleet")
 
 
-def _require_comparable(
-    hosts: Sequence[MeasuredHost], workloads: Sequence[str], variants: Sequence[str]
-) -> None:
-    first, *others = hosts
-    if not others:
-        raise InputError("a fleet needs the results of two hosts or more")
-    for a, b in combinations(hosts, 2):
-        shared = {each.started_unix_s for each in a.trials}
-        if shared.intersection(each.started_unix_s for each in b.trials):
-            raise InputError(f"{a.label} and {b.label} have trials in common: they are one host's")
-    for other in others:
-        if other.study.race.cost is not first.study.race.cost:
-            raise InputError(f"{first.label} and {other.label} compare by different metrics")
-        if other.record.raced[0] != first.record.raced[0]:
-            raise InputError(f"{first.label} and {other.label} have different baselines")
-    if not workloads:
-        raise InputError("no workload is in the results of all hosts")
-    if not variants:
-        raise InputError("no variant but the baseline is in the results of all hosts")
+def _means(of_hosts: Iterable[Floats]) -> list[Estimate]:
+    return [mean for each in of_hosts if (mean := host_mean(each)) is not None]
 
 
 def _kinds(hosts: Sequence[MeasuredHost], shares: Mapping[str, float]) -> tuple[HostKind, ...]:
