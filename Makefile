@@ -75,7 +75,7 @@ $(VENV)/.ready: pyproject.toml $(LOCKS) setup.py meter/Cargo.toml meter/Cargo.lo
 # Newer versions, for every Python from 3.11 on and each processor, into the lock files.
 lock: setup
 	$(LOCK) requirements-build.in --output-file requirements-build.lock
-	$(LOCK) pyproject.toml --extra dev --extra bench --extra docs --output-file requirements.lock
+	$(LOCK) pyproject.toml --extra dev --extra slurm --extra bench --extra docs --output-file requirements.lock
 	$(LOCK) requirements-fuzz.in --output-file requirements-fuzz.lock
 	cd meter && cargo update
 

@@ -15,6 +15,7 @@ from ensign.cli.options import (
     expanded,
     output_options,
 )
+from ensign.model.errors import InputError
 
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file (TOML).")]
 EvidencePath = Annotated[
@@ -40,14 +41,25 @@ Workloads = Annotated[
 ]
 
 
-def plan(study: StudyPath, *, workload: Workloads = None) -> None:
+On = Annotated[
+    Path | None,
+    typer.Option(
+        "--on",
+        metavar="FILE",
+        help="On the hosts of a Slurm cluster, as this file says: cluster.toml, or the study "
+        "itself where it has a table [cluster].",
+    ),
+]
+
+
+def plan(study: StudyPath, *, workload: Workloads = None, on: On = None) -> None:
     """Show variants, workloads, expected time and disk; build and race nothing.
 
     Nothing of the study's own is run: compilers in its folders are named, and not tried.
     """
     from ensign.cli import study_run  # noqa: PLC0415  # numpy loads with it
 
-    study_run.plan(study, workload or [])
+    study_run.plan(study, workload or [], on)
 
 
 @expanded(outputs=output_options())
@@ -67,6 +79,10 @@ def run(  # noqa: PLR0913  # one parameter per option of the command line
     details: Details = False,
     fail_on: FailOnOption = None,
     share_machine: ShareMachine = False,
+    on: On = None,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="With --on: cancel the study's jobs, submit none.")
+    ] = False,
     unconfined: Annotated[
         bool,
         typer.Option("--unconfined", help="Run the study's programs as they are, not confined."),
@@ -82,7 +98,8 @@ def run(  # noqa: PLR0913  # one parameter per option of the command line
     """Build what is missing, verify, race what is missing, say what came out; resumable.
 
     A variant that fails while it is raced is out, and the report says so; the others go on. A page
-    with figures is written beside the results in any case.
+    with figures is written beside the results in any case. With --on, builds and races are jobs
+    of a cluster; the same command takes them up again, from any terminal.
 
     Exit status: 0 done, 1 by --fail-on, 2 wrong input, 3 the baseline failed (what was measured
     before is reported) or every variant did, 4 interrupted (run it again, with the same options).
@@ -92,6 +109,19 @@ def run(  # noqa: PLR0913  # one parameter per option of the command line
 
     limits = LimitOptions(budget=budget, precision=precision)
     failing = FailOn(tuple(fail_on or ()))
+    if on is not None:
+        from ensign.cli import cluster_run  # noqa: PLC0415
+
+        if cancel:
+            cluster_run.cancel(study, on)
+            return
+        cluster_run.run(
+            study, on, workload or [], limits, outputs, confined=not unconfined,
+            update_lock=update_lock,
+        )  # fmt: skip
+        return
+    if cancel:
+        raise InputError("--cancel needs --on FILE, by which the jobs were submitted")
     status = study_run.run(
         study,
         workload or [],
@@ -112,6 +142,10 @@ def report(  # noqa: PLR0913  # one parameter per option of the command line
     study: EvidencePath,
     *,
     outputs: Outputs,
+    host: Annotated[
+        str | None,
+        typer.Option("--host", help="Of a study on a cluster: this host's own report."),
+    ] = None,
     details: Details = False,
     every_workload: Annotated[
         bool, typer.Option("--workloads", help="In the terminal, show every workload.")
@@ -137,8 +171,11 @@ def report(  # noqa: PLR0913  # one parameter per option of the command line
         _end(study_run.verify(study, signers))
         return
     failing = FailOn(tuple(fail_on or ()))
-    result = study_run.report(study, outputs, details=details, every_workload=every_workload)
-    _end(failing.status(result))
+    result = study_run.report(
+        study, outputs, host=host, details=details, every_workload=every_workload
+    )
+    if result is not None:
+        _end(failing.status(result))
 
 
 @expanded(outputs=output_options("markdown", "json"))
@@ -154,7 +191,7 @@ def diff_studies(
     study_run.diff_studies(a, b, outputs)
 
 
-@expanded(outputs=output_options("markdown", "json"))
+@expanded(outputs=output_options("markdown", "json", "html"))
 def merge(
     results: Annotated[
         list[str],

@@ -11,6 +11,7 @@ from ensign.cli.experiment import machine_lock, show, tell
 from ensign.cli.options import FailOn, Outputs
 from ensign.cli.output import complain, say, write
 from ensign.cli.progress import BuildProgress, RoundsProgress, StatusLine, screen_of
+from ensign.experiment.cluster.tasks import read_hosts, study_folder
 from ensign.experiment.confinement import confined_ports
 from ensign.experiment.ports import Ports
 from ensign.experiment.record import Verification
@@ -20,27 +21,33 @@ from ensign.experiment.study.networks import without_networks
 from ensign.experiment.study.phase import ProgressCallbacks, StudyContext
 from ensign.experiment.study.prepare import open_cache, open_study
 from ensign.experiment.study.run import StudySteps, folder_of
-from ensign.experiment.study_file import LimitOptions, StudyFile
+from ensign.experiment.study_file import LimitOptions, StudyFile, read_cluster
 from ensign.host.files import check_writable, write_atomically
 from ensign.model.errors import InputError
+from ensign.model.fleet import Fleet
 from ensign.model.results import Result
 from ensign.model.units import format_size, parse_duration_ns
-from ensign.report import as_difference, as_fleet, as_html, as_plan
+from ensign.report import as_difference, as_fleet, as_html, as_plan, fleet_page
 from ensign.tools import bundles
 from ensign.tools.bundles import keep_figures
 from ensign.tools.diff_studies import differences
-from ensign.tools.fleets import fleet_of, parse_host, parse_shares
+from ensign.tools.fleets import fleet_of, fleet_of_study, parse_host, parse_shares
 
 _DIFFERS = 1
 
 
-def plan(path: Path, workloads: Sequence[str]) -> None:
+def plan(path: Path, workloads: Sequence[str], on: Path | None = None) -> None:
     """See `ensign.cli.study.plan`."""
     ports = Ports()
+    cluster = None if on is None else read_cluster(on)
     file = open_study(path, ports).with_workloads(workloads)
     with open_cache(ports) as cache:
         expected = expectation(file, cache, ports, only_look=True)
-    say(as_plan.plan(expected, screen_of(sys.stdout).width))
+    width = screen_of(sys.stdout).width
+    say(as_plan.plan(expected, width))
+    if cluster is not None:
+        budget_ns = parse_duration_ns(file.study.race.budget)
+        say(as_plan.on_cluster(cluster, expected, budget_ns, width))
 
 
 def run(  # noqa: PLR0913  # what the command line says
@@ -120,10 +127,20 @@ def study_progress(line: StatusLine) -> ProgressCallbacks:
     )
 
 
-def report(path: Path, outputs: Outputs, *, details: bool, every_workload: bool) -> Result:
-    """See `ensign.cli.study.report`. Where files are asked for, only they are written."""
+def report(
+    path: Path, outputs: Outputs, *, host: str | None, details: bool, every_workload: bool
+) -> Result | None:
+    """See `ensign.cli.study.report`. Where files are asked for, only they are written.
+
+    None where it is a fleet's.
+    """
     outputs.check()
-    with bundles.opened(path) as found:
+    if host is None and not bundles.is_bundle(path):
+        file = open_study(path)
+        if read_hosts(study_folder(file)) is not None:
+            tell_fleet(fleet_of_study(file), outputs)
+            return None
+    with bundles.opened(path, host or "") as found:
         result = found.result()
     if outputs.are_asked_for:
         outputs.write(result)
@@ -149,10 +166,20 @@ def diff_studies(a: Path, b: Path, outputs: Outputs) -> None:
 def merge(results: Sequence[str], shares: Sequence[str], outputs: Outputs) -> None:
     """See `ensign.cli.study.merge`."""
     outputs.check()
-    found = fleet_of([parse_host(each) for each in results], parse_shares(shares))
-    outputs.write_texts(
-        {"markdown": partial(as_fleet.markdown, found), "json": partial(as_fleet.as_json, found)}
-    )
+    tell_fleet(fleet_of([parse_host(each) for each in results], parse_shares(shares)), outputs)
+
+
+def tell_fleet(found: Fleet, outputs: Outputs) -> None:
+    """Writes or prints what is true of a fleet. InputError for a format that only hosts have."""
+    texts = {
+        "markdown": partial(as_fleet.markdown, found),
+        "json": partial(as_fleet.as_json, found),
+        "html": partial(fleet_page.render, found),
+    }
+    lacking = [name for name, target in outputs.files.items() if target and name not in texts]
+    if lacking:
+        raise InputError(f"a fleet has no --{lacking[0]}; with --host NAME each host has")
+    outputs.write_texts(texts)
     if not outputs.are_asked_for:
         say(as_fleet.text(found, screen_of(sys.stdout).width))
 

@@ -10,10 +10,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import tree_sitter_toml
+from pydantic import ValidationError
 from tree_sitter import Language, Node, Parser
 
 from ensign.builders.systems.registry import system_problems, with_recipe_of_system
 from ensign.host.regular_file import read_text
+from ensign.model.cluster import Cluster, ClusterFile
 from ensign.model.errors import InputError, StudyError
 from ensign.model.quoting import shortened
 from ensign.model.study import Study
@@ -25,6 +27,7 @@ from ensign.model.study_problems import (
     Where,
     check_shape,
     is_repeated,
+    shape_problems,
     suggestion,
 )
 from ensign.model.study_race import Race
@@ -180,7 +183,7 @@ class StudyFile:
 
     `path` is as the user wrote it; relative paths in the study start at its folder. `suite` is
     where workloads of the study were taken from, `own` the study as its file says, where the
-    command line says otherwise.
+    command line says otherwise. `host` is the one of several whose results are meant.
     """
 
     path: Path
@@ -190,6 +193,7 @@ class StudyFile:
     positions: Positions
     suite: Suite | None = None
     own: Study | None = None
+    host: str = ""
 
     @property
     def folder(self) -> Path:
@@ -330,6 +334,28 @@ def read_study(
     except InputError as error:
         raise StudyError(str(error), path=str(path)) from None
     return parse_study(text, path, machine_cpus=machine_cpus, expand=expand)
+
+
+def read_cluster(path: Path) -> Cluster:
+    """The hosts that a file names: in its table [cluster], or in the whole of it. StudyError."""
+    text = ""
+    try:
+        text = read_text(path)
+        mapping = tomllib.loads(text)
+    except InputError as error:
+        raise StudyError(str(error), path=str(path)) from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise _not_toml(error, text, path) from None
+    start = ("cluster",) if "cluster" in mapping else ()
+    if not start and "workloads" in mapping:
+        raise StudyError("the study has no table [cluster]: name hosts in one", path=str(path))
+    try:
+        table = mapping["cluster"] if start else mapping
+        return ClusterFile.model_validate({"cluster": table}).cluster
+    except ValidationError as error:
+        problems = shape_problems(error)
+    kept = [Problem((*start, *each.where[1:]), each.text) for each in problems]
+    raise _combined(kept, find_positions(text), path)
 
 
 def parse_study(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import threading
 import time
@@ -11,6 +12,7 @@ from types import FrameType
 
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _IMPATIENCE_S = 10.0
+_PR_SET_PDEATHSIG = 1
 
 
 class _Interrupter:
@@ -49,6 +51,11 @@ def stopped_by_signals() -> Iterator[None]:
     finally:
         for number in ours:
             signal.signal(number, signal.SIG_IGN)
+
+
+def end_with_parent() -> None:
+    """Lets this process be told to stop when the one that started it is gone (prctl(2))."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def restore_signal_handlers() -> None:

@@ -2,10 +2,12 @@
 
 EnsignError
 ├── InputError        exit 2   the user's command, study or file is wrong
-│   └── StudyError    exit 2   … in a study file, with line and key
+│   ├── StudyError    exit 2   … in a study file, with line and key
+│   └── FolderBusy    exit 2   … another ensign is at work on the same results
 ├── CommandFailed     exit 3   a program under test, a load generator or a build failed
 │   ├── RaceFailed    exit 3   … while a study raced: what it measured until then is stored
-│   └── StorageFailed exit 3   … or a file could not be written: disk full, not permitted
+│   ├── StorageFailed exit 3   … or a file could not be written: disk full, not permitted
+│   └── ClusterUnreachable     … or Slurm did not answer
 ├── Interrupted       exit 4   Ctrl-C; what was measured is saved
 └── InternalError     exit 5   ensign or its meter broke a promise of its own
 """
@@ -34,6 +36,10 @@ class StudyError(InputError):
         self.line = line
 
 
+class FolderBusy(InputError):
+    """Another ensign is at work on the same results."""
+
+
 class BudgetTooShort(InputError):
     """A request that does not fit into the budget; about `needed_ns` would hold it."""
 
@@ -56,6 +62,10 @@ class RaceFailed(CommandFailed):
 
 class StorageFailed(CommandFailed):
     """A file could not be written; nothing half-written is left in its place."""
+
+
+class ClusterUnreachable(CommandFailed):
+    """Slurm does not answer, or refuses a job; what runs there goes on."""
 
 
 class Interrupted(EnsignError):

@@ -11,13 +11,17 @@ from ensign.model.trials import Metric
 
 @dataclass(frozen=True, slots=True)
 class FleetHost:
-    """A host: `label` is how the user called its results, `rounds` counts whole ones."""
+    """A host: `label` is how the user called its results, `rounds` counts whole ones.
+
+    `jobs` raced on it, where a cluster did.
+    """
 
     label: str
     kind: str
     made_at: str
     version: str
     rounds: int
+    jobs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field, model_validator
 
+from ensign.model.cluster import Cluster
 from ensign.model.study_axes import NATURAL, AskedLayouts, Axes, Choice, Layouts
 from ensign.model.study_build import Build, CheckSection, SandboxSection, Ship
 from ensign.model.study_environment import Environment, EnvironmentName
@@ -86,6 +87,9 @@ class Study(Section):
     )
     explain: Explain | None = Field(
         default=None, description="which part of a difference comes from what"
+    )
+    cluster: Cluster | None = Field(
+        default=None, description="hosts on which 'ensign run STUDY --on STUDY' races"
     )
     workloads: list[Workload] = Field(default_factory=list, description="the tests")
 

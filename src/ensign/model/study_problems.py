@@ -58,7 +58,14 @@ def check_shape(
     try:
         return Study.model_validate(dict(mapping)), ()
     except ValidationError as error:
-        details = error.errors(include_url=False)
+        return None, shape_problems(error, origins)
+
+
+def shape_problems(
+    error: ValidationError, origins: Origins = MappingProxyType({})
+) -> tuple[Problem, ...]:
+    """What is wrong with keys and values of a study, or of a table that it may have."""
+    details = error.errors(include_url=False)
     problems = [_problem(detail, origins) for detail in details if detail["type"] != "missing"]
     misspelt = {_nearest_key(detail) for detail in details if detail["type"] == "extra_forbidden"}
     problems += [
@@ -66,7 +73,7 @@ def check_shape(
         for detail in details
         if detail["type"] == "missing" and _where(detail) not in misspelt
     ]
-    return None, tuple(problems)
+    return tuple(problems)
 
 
 def is_repeated(where: Where, origins: Origins) -> bool:

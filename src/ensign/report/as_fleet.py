@@ -14,7 +14,7 @@ from ensign.report.github import safe
 from ensign.report.plain_tables import Table, aligned, folded, grid, wrapped
 from ensign.report.words import clean, interval_cell, listed, percent, plain_share, sentence
 
-_NO_CLAIM = "one host"
+_NO_CLAIM = "no claim"
 _METHOD = (
     "Hosts of a kind are a sample of it: intervals of kinds are those of Hartung and Knapp, from "
     "as many values as there are hosts; the fleet is the mean of kinds by their shares, with "
@@ -24,7 +24,7 @@ _METHOD = (
 
 def text(found: Fleet, width: int = 80) -> str:
     """For a terminal or a file: prose wrapped, tables as wide as they must be."""
-    view = _view(found)
+    view = fleet_view(found)
     lines: list[str] = []
     for each in view.sentences:
         lines += wrapped(each, width)
@@ -40,7 +40,7 @@ def text(found: Fleet, width: int = 80) -> str:
 
 def markdown(found: Fleet) -> str:
     """For a pull request: the answer and the table of all workloads; the rest folded."""
-    view = _view(found)
+    view = fleet_view(found)
     headline, *sentences = view.sentences
     parts = [
         f"**{safe(headline)}**",
@@ -107,8 +107,8 @@ def _compared(each: Comparison) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
-    """The first of the `sentences` is the answer; `warnings` may overturn it."""
+class FleetView:
+    """A fleet in words; the first of the `sentences` is the answer; `warnings` may overturn it."""
 
     sentences: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -118,8 +118,9 @@ class _View:
     notes: tuple[str, ...]
 
 
-def _view(found: Fleet) -> _View:
-    return _View(
+def fleet_view(found: Fleet) -> FleetView:
+    """What every form of it shows."""
+    return FleetView(
         sentences=tuple(_sentences(found)),
         warnings=tuple(
             clean(f"{each.subject}: {each.text}" if each.subject else each.text)
@@ -142,7 +143,9 @@ def _sentences(found: Fleet) -> Iterator[str]:
     of = f"{pluralize(len(found.kinds), 'kind')}, {pluralize(len(found.hosts), 'host')}"
     chosen = rows.get(found.choice)
     if any(row.fleet is None for row in found.suite):
-        yield f"Nothing is claimed of the fleet: there is a kind with a single host ({of})."
+        unmeasured = any(each.hosts == 0 for row in found.suite for each in row.kinds)
+        lacking = "without a measured host" if unmeasured else "with a single host"
+        yield f"Nothing is claimed of the fleet: there is a kind {lacking} ({of})."
     elif chosen is None or chosen.fleet is None:
         yield f"For the fleet no variant is shown to be faster than {against} ({of})."
     else:
@@ -193,7 +196,7 @@ def _table(heading: str, first: str, rows: tuple[FleetRow, ...], found: Fleet) -
             clean(row.workload or row.variant),
             _NO_CLAIM if row.fleet is None else interval_cell(row.fleet),
             *(
-                _NO_CLAIM if each.comparison is None else interval_cell(each.comparison)
+                interval_cell(each.comparison) if each.comparison else _unclaimed(each)
                 for each in row.kinds
             ),
         )
@@ -202,14 +205,21 @@ def _table(heading: str, first: str, rows: tuple[FleetRow, ...], found: Fleet) -
     return Table(f"{heading}, {plain_share(found.level)} intervals", columns, cells)
 
 
+def _unclaimed(kind: KindValue) -> str:
+    return "one host" if kind.hosts else "no host"
+
+
 def _hosts(found: Fleet) -> Table:
     """A row for each host, a column for each variant over all workloads."""
-    columns = ("host", "kind", "rounds", *(clean(row.variant) for row in found.suite))
+    of_cluster = any(host.jobs for host in found.hosts)
+    jobs = ("jobs",) if of_cluster else ()
+    columns = ("host", "kind", "rounds", *jobs, *(clean(row.variant) for row in found.suite))
     rows = tuple(
         (
             clean(host.label),
             clean(host.kind),
             str(host.rounds),
+            *((clean(", ".join(host.jobs)),) if of_cluster else ()),
             *(interval_cell(row.hosts[index]) for row in found.suite),
         )
         for index, host in enumerate(found.hosts)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from ensign.model.expectation import Basis, Expectation, PlannedVariant, Work
+from ensign.model.cluster import Cluster
+from ensign.model.expectation import Basis, Expectation, PlannedVariant, Work, known_sum
 from ensign.model.units import format_duration, format_size, pluralize
 from ensign.report.words import KINDS_OF_CAUSE, clean
 
@@ -48,6 +49,38 @@ def plan(expected: Expectation, width: int = 80) -> str:
     lines += ["Expected:", *_work(expected.work), "", *_wrapped(_cpus(expected), width)]
     if expected.confinement:
         lines += _wrapped(f"Builds and races: {clean(expected.confinement)}", width)
+    return "\n".join(lines) + "\n"
+
+
+def on_cluster(cluster: Cluster, expected: Expectation, budget_ns: float, width: int = 80) -> str:
+    """What a cluster is going to be given, before anything is submitted."""
+    builds = [each for each in expected.work if each.basis != "budget"]
+    build_s = known_sum(each.wall_s for each in builds)
+    jobs = max(1, min(cluster.builds.jobs, len(expected.variants) - 1))
+    hosts, kinds = len(cluster.slots), cluster.hosts
+    of_kinds = ", ".join(
+        f"{clean(name)} {len(group.nodes) or group.count}"
+        + (f" (share {group.share:g})" if group.share is not None else "")
+        for name, group in kinds.items()
+    )
+    took = "not known yet" if build_s is None else f"{format_duration(build_s * 1e9)} on one node"
+    limits = (cluster.builds.time_limit, cluster.time_limit)
+    sentences = [
+        f"Builds: {pluralize(jobs, 'job')} of at most {limits[0]}, in all {took}.",
+        (
+            f"Races: {pluralize(hosts, 'host')} of {pluralize(len(kinds), 'kind')} ({of_kinds}), "
+            f"each for {format_duration(budget_ns)} in jobs of at most {limits[1]}; in all "
+            f"{format_duration(budget_ns * hosts)} of whole nodes."
+        ),
+        f"If all hosts are free at once, races end {format_duration(budget_ns)} after the builds.",
+    ]
+    alone = [name for name, group in kinds.items() if (len(group.nodes) or group.count) == 1]
+    if alone:
+        sentences.append(
+            f"A single host says nothing of its kind: {', '.join(map(clean, alone))} will have no "
+            "claim, nor will the fleet."
+        )
+    lines = ["", "On the cluster:", *(each for one in sentences for each in _wrapped(one, width))]
     return "\n".join(lines) + "\n"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ensign.host.files import file_sha256, storage_errors, write_atomically
 from ensign.host.regular_file import open_regular, read_json
-from ensign.model.errors import InputError
+from ensign.model.errors import FolderBusy, InputError
 from ensign.model.quoting import quoted
 from ensign.model.trials import Trial
 from ensign.model.units import format_size
@@ -36,9 +36,13 @@ class StudyFolder:
         """The folder of the study in that file."""
         return cls(study.resolve().parent / ".ensign" / name)
 
+    def of_host(self, name: str) -> StudyFolder:
+        """Results of one of the hosts that race the study."""
+        return StudyFolder(self.root / "hosts" / name)
+
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps a second run of the same study out. InputError when there is one.
+        """Keeps a second run of the same study out. FolderBusy when there is one.
 
         StorageFailed where the folder cannot be made.
         """
@@ -49,7 +53,7 @@ class StudyFolder:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise InputError(f"another ensign is running this study ({self.root})") from None
+                raise FolderBusy(f"another ensign is running this study ({self.root})") from None
             yield
 
     def write_json(self, name: str, value: Json) -> Path:
@@ -126,6 +130,29 @@ class StudyFolder:
         planned = self.root.parent.glob(f"{glob.escape(prefix)}*/confirm/*.json")
         return len({path.parents[1] for path in planned} - {self.root})
 
+    def set_damaged_aside(self) -> tuple[str, ...]:
+        """Renames trials that are not what was written, so that they are raced again.
+
+        Their names; call it only under `locked`.
+        """
+        damaged = self.damaged()
+        for path in damaged:
+            path.rename(path.with_name(f"{path.name}.damaged"))
+        return tuple(path.name for path in damaged)
+
+    def damaged(self) -> tuple[Path, ...]:
+        """Trials that are not what was written when they were raced."""
+        hashed = self.root.glob("trials/*.sha256")
+        return tuple(path for each in sorted(hashed) for path in self._damaged(each))
+
+    def _damaged(self, hashes: Path) -> tuple[Path, ...]:
+        trials = self.trial_files(hashes.name.removesuffix(".sha256"))
+        return TrialHashes(hashes).changed(trials)
+
+    def trial_count(self) -> int:
+        """Number of trials of all plans that are there."""
+        return sum(1 for _ in self.root.glob(f"trials/*/*{SUFFIX}"))
+
     def trial_files(self, plan: str) -> tuple[Path, ...]:
         """The files of all trials of that plan, as stored."""
         return tuple(sorted(self._trials(plan).glob(f"*{SUFFIX}")))
@@ -198,11 +225,7 @@ class TrialHashes:
 
     def differing(self, trials: Sequence[Path]) -> tuple[str, ...]:
         """Files that are not what was noted, in sentences. InputError."""
-        try:
-            lines = self._path.read_text().splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{self._path} is damaged ({error})") from None
-        noted = {line[_DIGITS + 2 :]: line[:_DIGITS] for line in lines if len(line) > _DIGITS + 2}
+        noted = self._noted()
         return tuple(
             f"{quoted(trial.name)} is not the trial that was raced: its hash is another one"
             if trial.name in noted
@@ -210,3 +233,19 @@ class TrialHashes:
             for trial in trials
             if noted.get(trial.name) != file_sha256(trial)
         )
+
+    def changed(self, trials: Sequence[Path]) -> tuple[Path, ...]:
+        """Files of which another hash was noted. InputError."""
+        noted = self._noted()
+        return tuple(
+            trial
+            for trial in trials
+            if trial.name in noted and noted[trial.name] != file_sha256(trial)
+        )
+
+    def _noted(self) -> dict[str, str]:
+        try:
+            lines = self._path.read_text().splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{self._path} is damaged ({error})") from None
+        return {line[_DIGITS + 2 :]: line[:_DIGITS] for line in lines if len(line) > _DIGITS + 2}

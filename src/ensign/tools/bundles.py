@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -190,13 +190,15 @@ class Bundled:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[StudyEvidence | BundledComparison]:
+def opened(path: Path, host: str = "") -> Iterator[StudyEvidence | BundledComparison]:
     """A study file with the results beside it, or a bundle, which needs nothing of this machine.
 
-    InputError as `read_study` and `unpack`.
+    With `host`, the results of that one of a cluster. InputError as `read_study` and `unpack`.
     """
+    if host and is_bundle(path):
+        raise InputError(f"{path} is a bundle, which has one host: leave out --host")
     if not is_bundle(path):
-        file = open_study(path)
+        file = replace(open_study(path), host=host)
         yield StudyEvidence(path, file, folder_of(file).root / "report.html")
         return
     with temporary_folder("bundle") as folder:

@@ -5,15 +5,22 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from ensign.experiment.cluster.task_files import TaskFiles
+from ensign.experiment.cluster.tasks import read_hosts, study_folder
+from ensign.experiment.study.run import stored_rounds
+from ensign.experiment.study_file import StudyFile
+from ensign.model.cluster import HostSlot
 from ensign.model.comparisons import Comparison, Direction
 from ensign.model.errors import InputError
 from ensign.model.finding_kinds.fleet import (
     HOST_DIFFERS,
+    HOST_JOBS,
+    HOST_MISSING,
     HOST_NOISY,
     ONE_HOST,
     OTHER_BUILDS,
@@ -23,6 +30,7 @@ from ensign.model.findings import Finding
 from ensign.model.fleet import Fleet, FleetHost, FleetRow, HostKind, KindChoice, KindValue
 from ensign.model.quoting import shortened
 from ensign.model.trials import TWIN
+from ensign.model.units import pluralize
 from ensign.stats.fleet import (
     Estimate,
     Floats,
@@ -63,9 +71,11 @@ class HostResults:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredHost(MeasuredStudy):
-    """What was measured on one host of a kind."""
+    """What was measured on one host of a kind; in a cluster by which `jobs`, as which slot."""
 
     kind: str
+    jobs: tuple[str, ...] = ()
+    slot: str = ""
 
     @property
     def facts(self) -> dict[str, str]:
@@ -114,8 +124,60 @@ def _read(host: HostResults) -> MeasuredHost:
     return MeasuredHost(one.label, one.study, one.record, one.trials, kind)
 
 
-def merged(hosts: Sequence[MeasuredHost], shares: Mapping[str, float]) -> Fleet:
-    """The same, of results that are read. Pure."""
+def fleet_of_study(file: StudyFile) -> Fleet:
+    """The answer for the hosts of a cluster that a study was given to, as far as they are.
+
+    InputError where it was given to none, or fewer than two have two complete rounds.
+    """
+    folder = study_folder(file)
+    known = read_hosts(folder)
+    if known is None:
+        raise InputError(f"{file.path} was not raced on a cluster: 'ensign run STUDY --on FILE'")
+    files = TaskFiles(folder)
+    hosts, missing = [], []
+    for slot in known.hosts:
+        try:
+            hosts.append(_host_of_study(file, slot, files))
+        except InputError as error:
+            missing.append(HOST_MISSING.found(str(error), slot.name))
+    if len(hosts) < 2:  # noqa: PLR2004 - one is no fleet
+        one = f"; 'ensign report {file.path} --host {hosts[0].slot}' shows one" if hosts else ""
+        raise InputError(
+            f"{len(hosts)} of {len(known.hosts)} hosts have two complete rounds yet, and a fleet "
+            f"needs two hosts{one}"
+        )
+    found = merged(hosts, known.shares, tuple(dict.fromkeys(slot.kind for slot in known.hosts)))
+    said = (*missing, *(each for slot in known.hosts for each in _job_findings(slot, files)))
+    return replace(found, findings=(*found.findings, *said))
+
+
+def _host_of_study(file: StudyFile, slot: HostSlot, files: TaskFiles) -> MeasuredHost:
+    study, record, trials = stored_rounds(replace(file, host=slot.name))
+    lines = [line for line in files.lines(slot.name) if line.node]
+    node = f" ({lines[-1].node})" if lines else ""
+    jobs = tuple(dict.fromkeys(line.job for line in lines))
+    host = MeasuredHost(f"{slot.name}{node}", study, record, trials, slot.kind, jobs, slot.name)
+    _require_rounds(host, host.costs([each.name for each in study.workloads]))
+    return host
+
+
+def _job_findings(slot: HostSlot, files: TaskFiles) -> Iterator[Finding]:
+    said = [f"job {line.job}: {line.said}" for line in files.lines(slot.name) if line.said]
+    if said:
+        yield HOST_JOBS.found("; ".join(said), slot.name)
+
+
+def _require_rounds(host: MeasuredHost, costs: RoundCosts) -> None:
+    if len(costs.rounds) < 2:  # noqa: PLR2004 - one value has no spread
+        raise InputError(
+            f"{host.label} has fewer than two complete rounds of the workloads that all have"
+        )
+
+
+def merged(
+    hosts: Sequence[MeasuredHost], shares: Mapping[str, float], kinds: Sequence[str] = ()
+) -> Fleet:
+    """The same, of results that are read; `kinds` are in the fleet, measured or not. Pure."""
     first = hosts[0]
     workloads, variants = common_workloads(hosts), common_variants(hosts)
     if len(hosts) < 2:  # noqa: PLR2004 - one is no fleet
@@ -125,10 +187,7 @@ def merged(hosts: Sequence[MeasuredHost], shares: Mapping[str, float]) -> Fleet:
         raise InputError("no variant but the baseline is in the results of all hosts")
     costs = [host.costs(workloads) for host in hosts]
     for host, each in zip(hosts, costs, strict=True):
-        if len(each.rounds) < 2:  # noqa: PLR2004 - one value has no spread
-            raise InputError(
-                f"{host.label} has fewer than two complete rounds of the workloads that all have"
-            )
+        _require_rounds(host, each)
     if any(each.workloads != costs[0].workloads for each in costs):
         raise InputError("benchmarks differ from host to host: leave out what some host lacks")
     twins = (TWIN,) if all(host.record.has_twin for host in hosts) else ()
@@ -136,7 +195,7 @@ def merged(hosts: Sequence[MeasuredHost], shares: Mapping[str, float]) -> Fleet:
     merging = _Merging(
         costs=tuple(costs),
         of_kind=tuple(host.kind for host in hosts),
-        kinds=_kinds(hosts, shares),
+        kinds=_kinds((*kinds, *(host.kind for host in hosts)), shares),
         baseline=first.record.raced[0],
         level=level,
         margin=margin,
@@ -153,10 +212,7 @@ def merged(hosts: Sequence[MeasuredHost], shares: Mapping[str, float]) -> Fleet:
         level=merging.level,
         margin=merging.margin,
         hosts=tuple(
-            FleetHost(
-                host.label, host.kind, host.record.made_at, host.record.version, len(each.rounds)
-            )
-            for host, each in zip(hosts, costs, strict=True)
+            _fleet_host(host, len(each.rounds)) for host, each in zip(hosts, costs, strict=True)
         ),
         kinds=merging.kinds,
         equal_shares=not shares,
@@ -171,7 +227,7 @@ def merged(hosts: Sequence[MeasuredHost], shares: Mapping[str, float]) -> Fleet:
 
 def _fleet_host(host: MeasuredHost, rounds: int) -> FleetHost:
     record = host.record
-    return FleetHost(host.label, host.kind, record.made_at, record.version, rounds)
+    return FleetHost(host.label, host.kind, record.made_at, record.version, rounds, host.jobs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +332,8 @@ def _means(of_hosts: Iterable[Floats]) -> list[Estimate]:
     return [mean for each in of_hosts if (mean := host_mean(each)) is not None]
 
 
-def _kinds(hosts: Sequence[MeasuredHost], shares: Mapping[str, float]) -> tuple[HostKind, ...]:
-    names = tuple(dict.fromkeys(host.kind for host in hosts))
+def _kinds(of_hosts: Iterable[str], shares: Mapping[str, float]) -> tuple[HostKind, ...]:
+    names = tuple(dict.fromkeys(of_hosts))
     unknown = [name for name in shares if name not in names]
     if unknown:
         raise InputError(f"--share {unknown[0]}: no such kind; there are {', '.join(names)}")
@@ -318,9 +374,10 @@ def _findings(
 ) -> Iterator[Finding]:
     for kind in merging.kinds:
         of_kind = [host for host in hosts if host.kind == kind.name]
-        if len(of_kind) == 1:
-            text = f"{kind.name} has one host, so nothing is claimed of the kind, nor of the fleet"
-            yield ONE_HOST.found(text, of_kind[0].label)
+        if len(of_kind) < 2:  # noqa: PLR2004 - one says nothing of the others
+            has = pluralize(len(of_kind), "host") if of_kind else "no host that was measured"
+            text = f"{kind.name} has {has}, so nothing is claimed of the kind, nor of the fleet"
+            yield ONE_HOST.found(text, of_kind[0].label if of_kind else kind.name)
         yield from _differing(of_kind)
     spreads = merging.spreads(variants)
     for index in noisy_hosts(spreads):

@@ -14,6 +14,7 @@ from ensign.builders.build import build_variants
 from ensign.builders.build_results import BuildReport
 from ensign.builders.input_files import make_inputs
 from ensign.builders.request import BuildPorts, BuildRequest
+from ensign.builders.revisions import obtain_sources
 from ensign.builders.toolchains_here import flags_between
 from ensign.builders.training import TrainingRun
 from ensign.experiment.confinement import confined_ports
@@ -40,6 +41,7 @@ from ensign.model.study_workload import Workload
 from ensign.model.unit_choices import can_be_named
 from ensign.model.variants import Variant
 from ensign.proof.evidence import own_units
+from ensign.sources.obtain import lock_path
 from ensign.store.bundle import is_bundle
 from ensign.toolchains.find import MissingCompiler
 from ensign.toolchains.single_flags import SingleFlag
@@ -208,6 +210,18 @@ def sources_of(file: StudyFile, ports: Ports) -> list[str]:
             if unit.call is not None and len(unit.call.line.sources) > 1:
                 together.add(name)
     return sorted(name for name in names - together if can_be_named(name))
+
+
+def obtain_inputs(
+    file: StudyFile, cache: Cache, ports: Ports, on_event: OnEvent, *, update_lock: bool
+) -> str:
+    """Fetches the source and what workloads read, and builds nothing; text of the lock file."""
+    variants = file.variants
+    request = BuildRequest(file.study, file.path, variants, variants[0].name, update_lock)
+    with compilers_by_line(file):
+        make_inputs(request, build_ports(file, cache, ports), on_event)
+        obtain_sources(request, build_ports(file, cache, ports), on_event)
+    return lock_path(file.path).read_text()
 
 
 def build_programs(

@@ -298,8 +298,9 @@ class StudySteps:
 
 
 def folder_of(file: StudyFile) -> StudyFolder:
-    """The results folder of a study."""
-    return StudyFolder.beside(file.path, file.study.name)
+    """The results folder of a study; on one of several hosts, that host's."""
+    folder = StudyFolder.beside(file.path, file.study.name)
+    return folder.of_host(file.host) if file.host else folder
 
 
 def stored_result(file: StudyFile) -> Result:

@@ -11,6 +11,19 @@ HOST_DIFFERS = FindingKind(
     "kind.",
     "Make them alike, or give it a kind of its own.",
 )
+HOST_JOBS = FindingKind(
+    "host-jobs",
+    Severity.NOTE,
+    "Jobs on a host ended before their work was done, or left something damaged: it was taken up "
+    "again from there.",
+    "Nothing was lost; look at the reason where it happens often.",
+)
+HOST_MISSING = FindingKind(
+    "host-missing",
+    Severity.WARNING,
+    "A host that the study was given to has no results yet, so nothing here is true of it.",
+    "Run the same command again; it goes on where it stopped.",
+)
 HOST_NOISY = FindingKind(
     "host-noisy",
     Severity.WARNING,

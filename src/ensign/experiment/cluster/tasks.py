@@ -1,0 +1,98 @@
+"""The tasks of a study on a cluster, and what is known of it where they left their results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter, ValidationError
+
+from ensign.experiment.cluster.jobs import Task, Work
+from ensign.experiment.study_file import LimitOptions, StudyFile
+from ensign.model.cluster import Cluster, HostSlot
+from ensign.model.errors import InputError
+from ensign.model.units import parse_duration_ns, parse_size_bytes
+from ensign.store.folder import StudyFolder
+
+_CLUSTER = "cluster"
+_NO_LIMITS = LimitOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class StudyHosts:
+    """Hosts that a study was given to, and the shares of their kinds (none: equal)."""
+
+    hosts: tuple[HostSlot, ...]
+    shares: dict[str, float]
+
+
+_HOSTS = TypeAdapter(StudyHosts)
+
+
+def study_folder(file: StudyFile) -> StudyFolder:
+    """Results of a study on all its hosts."""
+    return StudyFolder.beside(file.path, file.study.name)
+
+
+def write_hosts(folder: StudyFolder, cluster: Cluster) -> None:
+    """Keeps what `ensign report` must know of the hosts. StorageFailed."""
+    hosts = StudyHosts(cluster.slots, cluster.shares)
+    folder.write_json(_CLUSTER, _HOSTS.dump_python(hosts, mode="json"))
+
+
+def read_hosts(folder: StudyFolder) -> StudyHosts | None:
+    """The hosts of a study; None where it was raced here alone. InputError where damaged."""
+    found = folder.read_json(_CLUSTER)
+    try:
+        return None if found is None else _HOSTS.validate_python(found)
+    except ValidationError:
+        path = folder.json_file(_CLUSTER)
+        raise InputError(f"{path} is damaged; delete it and run again") from None
+
+
+def tasks_of(
+    file: StudyFile,
+    cluster: Cluster,
+    lock: str,
+    workloads: tuple[str, ...] = (),
+    limits: LimitOptions = _NO_LIMITS,
+) -> tuple[Task, ...]:
+    """Builds first, then a race on each host; `lock` is the text of the study's lock file. Pure."""
+    folder = study_folder(file).root
+    confined = file.study.sandbox.confined
+    asked = _asked(file, lock, workloads, limits)
+
+    def work(task: str, host: HostSlot | None = None, part: tuple[int, int] = (0, 1)) -> Work:
+        return Work(
+            task, str(file.path.absolute()), str(folder), asked, host, part, workloads,
+            limits.budget, limits.precision, confined,
+        )  # fmt: skip
+
+    builds = cluster.builds
+    parts = max(1, min(builds.jobs, len(file.variants) - 1))
+    memory = builds.memory
+    of_builds = cluster.placement(builds)
+    building = (
+        Task(
+            work(f"build-{number + 1}", part=(number, parts)),
+            of_builds,
+            parse_duration_ns(builds.time_limit) / 1e9,
+            builds.cpus,
+            None if memory is None else parse_size_bytes(memory),
+        )
+        for number in range(parts)
+    )
+    limit_s = parse_duration_ns(cluster.time_limit) / 1e9
+    racing = (
+        Task(work(slot.name, host=slot), cluster.placement(cluster.hosts[slot.kind]), limit_s)
+        for slot in cluster.slots
+    )
+    return (*building, *racing)
+
+
+def _asked(file: StudyFile, lock: str, workloads: tuple[str, ...], limits: LimitOptions) -> str:
+    """Name of all that is asked for: where it differs, what is done is not."""
+    confined = file.study.sandbox.confined
+    said = [file.text, lock, workloads, limits.budget, limits.precision, confined]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]

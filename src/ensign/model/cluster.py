@@ -1,0 +1,115 @@
+"""Where a study is raced on many hosts: the table `[cluster]` of a study, or a file of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ensign.model.study_values import Duration, Reference, SizeText
+from ensign.model.validation import Section
+
+KindName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.+-]*$", max_length=60)]
+
+
+class Placement(Section):
+    """Where jobs go, in Slurm's words; what is not said here, the whole cluster's table says."""
+
+    partition: Reference | None = Field(default=None, description="Slurm's partition")
+    account: Reference | None = Field(default=None, description="whom the time is charged to")
+    qos: Reference | None = Field(default=None, description="quality of service")
+    constraint: Reference | None = Field(
+        default=None, description="features of a node (sbatch --constraint)"
+    )
+
+
+class BuildJobs(Placement):
+    """Builds: they run anywhere, and fill the cache that all nodes share."""
+
+    jobs: int = Field(default=1, ge=1, le=1000, description="jobs among which builds are dealt")
+    cpus: int | None = Field(default=None, ge=1, description="CPUs of each; else the whole node")
+    memory: SizeText | None = Field(default=None, description="memory of each")
+    time_limit: Duration = Field(default="4h", description="most that one may take")
+
+
+class HostGroup(Placement):
+    """Hosts of one kind: named nodes, or how many, wherever Slurm has them."""
+
+    nodes: list[Reference] = Field(default_factory=list, description="these nodes")
+    count: int | None = Field(default=None, ge=1, le=1000, description="so many different nodes")
+    share: float | None = Field(
+        default=None, gt=0, description="share of the fleet; shares count relative to each other"
+    )
+
+    @model_validator(mode="after")
+    def _says_which(self) -> Self:
+        if bool(self.nodes) == (self.count is not None):
+            raise ValueError("say one of 'nodes', which names them, and 'count'")
+        if len(set(self.nodes)) < len(self.nodes):
+            raise ValueError("a node is named twice")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class HostSlot:
+    """One host of a kind: `node` is empty where Slurm chooses it, at the first job."""
+
+    name: str
+    kind: str
+    node: str
+
+
+class Cluster(Placement):
+    """Hosts on which a study is raced, and jobs that do it."""
+
+    time_limit: Duration = Field(
+        default="8h", description="most that a job may race; another one goes on from there"
+    )
+    patience: Duration = Field(
+        default="1h", description="wait so long for a host after all others have ended"
+    )
+    on_interrupt: Literal["leave", "cancel"] = Field(
+        default="leave", description="what Ctrl-C does with jobs"
+    )
+    builds: BuildJobs = Field(default=BuildJobs(), description="jobs that build")
+    hosts: dict[KindName, HostGroup] = Field(
+        min_length=1, description="kinds of hosts, and hosts of each"
+    )
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        nodes = [node for group in self.hosts.values() for node in group.nodes]
+        twice = next((node for node in nodes if nodes.count(node) > 1), "")
+        if twice:
+            raise ValueError(f"node '{twice}' is of two kinds")
+        said = [group.share is not None for group in self.hosts.values()]
+        if any(said) and not all(said):
+            raise ValueError("give each kind a 'share', or none")
+        return self
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Share of each kind; none where they are equal."""
+        return {name: group.share for name, group in self.hosts.items() if group.share is not None}
+
+    @property
+    def slots(self) -> tuple[HostSlot, ...]:
+        """Every host, in the order of kinds."""
+        return tuple(
+            HostSlot(f"{kind}-{number}", kind, node)
+            for kind, group in self.hosts.items()
+            for number, node in enumerate(group.nodes or [""] * (group.count or 0), start=1)
+        )
+
+    def placement(self, of: Placement) -> dict[str, str]:
+        """Slurm's words for jobs of a group: its own, else the cluster's."""
+        names = ("partition", "account", "qos", "constraint")
+        found = {name: getattr(of, name) or getattr(self, name) for name in names}
+        return {name: value for name, value in found.items() if value}
+
+
+class ClusterFile(Section):
+    """A file that has the table `[cluster]`, or is one."""
+
+    cluster: Cluster

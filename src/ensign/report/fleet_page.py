@@ -1,0 +1,62 @@
+"""What is true of a fleet as one self-contained HTML file: offline, without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ensign.model.comparisons import Comparison
+from ensign.model.fleet import Fleet, FleetRow
+from ensign.report import charts
+from ensign.report.as_fleet import fleet_view
+from ensign.report.as_html import fill
+from ensign.report.html_figures import Figure
+from ensign.report.view import Row
+from ensign.report.words import clean, interval_cell, plain_share, span_of, speedup_cell
+
+_HOST = "\N{NO-BREAK SPACE}" * 3
+
+
+def render(found: Fleet) -> str:
+    """The whole page: the answer, a forest of each variant, every table, findings."""
+    view = fleet_view(found)
+    headline, *details = view.sentences
+    return fill(
+        "fleet.html",
+        title=found.title or found.name,
+        headline=headline,
+        details=details,
+        figures=[_forest(row, found) for row in found.suite],
+        tables=(view.suite, view.hosts),
+        folded=view.workloads,
+        findings=found.findings,
+        notes=view.notes,
+    )
+
+
+def _forest(row: FleetRow, found: Fleet) -> Figure:
+    """A variant on each host, on each kind, and for the fleet."""
+    title = f"{clean(row.variant)} over {clean(found.baseline)}, all workloads"
+    level = plain_share(found.level)
+    caption = (
+        f"{title}: speedups with {level} intervals, right of the line is faster. A kind's interval "
+        "counts its hosts, a host's its rounds; hollow: no difference is shown."
+    )
+    return Figure(charts.intervals(list(_rows(row, found)), found.margin, title), caption)
+
+
+def _rows(row: FleetRow, found: Fleet) -> Iterator[Row]:
+    if row.fleet is not None:
+        yield _row("fleet", row.fleet)
+    for kind in row.kinds:
+        if kind.comparison is not None:
+            yield _row(clean(kind.kind), kind.comparison)
+        for host, comparison in zip(found.hosts, row.hosts, strict=True):
+            if host.kind == kind.kind:
+                yield _row(_HOST + clean(host.label), comparison)
+
+
+def _row(label: str, each: Comparison) -> Row:
+    interval, speedup = interval_cell(each), speedup_cell(each)
+    return Row(
+        label, label, span_of(each), interval, speedup, "", "", each.direction, each.executions
+    )
