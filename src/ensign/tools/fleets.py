@@ -22,6 +22,7 @@ from ensign.model.finding_kinds.fleet import (
     HOST_JOBS,
     HOST_MISSING,
     HOST_NOISY,
+    HOST_UNFINISHED,
     ONE_HOST,
     OTHER_BUILDS,
     TWIN_OF_FLEET,
@@ -134,12 +135,17 @@ def fleet_of_study(file: StudyFile) -> Fleet:
     if known is None:
         raise InputError(f"{file.path} was not raced on a cluster: 'ensign run STUDY --on FILE'")
     files = TaskFiles(folder)
-    hosts, missing = [], []
+    hosts, early = [], []
     for slot in known.hosts:
         try:
-            hosts.append(_host_of_study(file, slot, files))
+            host = _host_of_study(file, slot, files)
         except InputError as error:
-            missing.append(HOST_MISSING.found(str(error), slot.name))
+            early.append(HOST_MISSING.found(f"{error}{_doing(slot, files)}", slot.name))
+            continue
+        hosts.append(host)
+        if not host.record.complete:
+            said = f"it has not raced all of its rounds yet{_doing(slot, files)}"
+            early.append(HOST_UNFINISHED.found(said, host.label))
     if len(hosts) < 2:  # noqa: PLR2004 - one is no fleet
         one = f"; 'ensign report {file.path} --host {hosts[0].slot}' shows one" if hosts else ""
         raise InputError(
@@ -147,8 +153,8 @@ def fleet_of_study(file: StudyFile) -> Fleet:
             f"needs two hosts{one}"
         )
     found = merged(hosts, known.shares, tuple(dict.fromkeys(slot.kind for slot in known.hosts)))
-    said = (*missing, *(each for slot in known.hosts for each in _job_findings(slot, files)))
-    return replace(found, findings=(*found.findings, *said))
+    more = (*early, *(each for slot in known.hosts for each in _job_findings(slot, files)))
+    return replace(found, findings=(*found.findings, *more))
 
 
 def _host_of_study(file: StudyFile, slot: HostSlot, files: TaskFiles) -> MeasuredHost:
@@ -159,6 +165,16 @@ def _host_of_study(file: StudyFile, slot: HostSlot, files: TaskFiles) -> Measure
     host = MeasuredHost(f"{slot.name}{node}", study, record, trials, slot.kind, jobs, slot.name)
     _require_rounds(host, host.costs([each.name for each in study.workloads]))
     return host
+
+
+def _doing(slot: HostSlot, files: TaskFiles) -> str:
+    """What its job last said that it is doing."""
+    progress = files.progress(slot.name)
+    if progress is None:
+        return ""
+    done = f" ({progress.done} of {progress.total} executions)" if progress.done else ""
+    text = f", {progress.text}" if progress.text else ""
+    return f"; job {progress.job}: {progress.phase}{text}{done}"
 
 
 def _job_findings(slot: HostSlot, files: TaskFiles) -> Iterator[Finding]:

@@ -24,6 +24,12 @@ HOST_MISSING = FindingKind(
     "A host that the study was given to has no results yet, so nothing here is true of it.",
     "Run the same command again; it goes on where it stopped.",
 )
+HOST_UNFINISHED = FindingKind(
+    "host-unfinished",
+    Severity.WARNING,
+    "A host still has rounds to race, so what is said of it and of the fleet may change.",
+    "Wait for it, or run the same command again where nothing runs.",
+)
 HOST_NOISY = FindingKind(
     "host-noisy",
     Severity.WARNING,
