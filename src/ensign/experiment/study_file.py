@@ -282,6 +282,14 @@ class StudyFile:
         limited = self.study.model_copy(update={"race": race})
         return replace(self, study=limited, own=self.own or self.study)
 
+    def with_executions(self, most: int) -> StudyFile:
+        """The study with at most so many executions of a workload in a round, unless it says."""
+        race = self.study.race
+        if race.executions is not None:
+            return self
+        race = race.model_copy(update={"executions": most})
+        return replace(self, study=self.study.model_copy(update={"race": race}))
+
     def unconfined(self) -> StudyFile:
         """The study with its programs run as they are."""
         sandbox = self.study.sandbox.model_copy(update={"confined": False})

@@ -81,6 +81,14 @@ class Race(Section):
         description="executions of every workload: so many, with `precision` at least; without it "
         "as many as the budget holds",
     )
+    executions: int | None = Field(
+        default=None,
+        ge=1,
+        le=64,
+        description="most executions of a workload in one of the `rounds`: the time that these "
+        "leave of the budget goes to the workloads with the widest intervals (default: 1, on a "
+        "cluster 8)",
+    )
     warmup: int = Field(
         default=0, ge=0, le=999, description="unmeasured executions before the rounds"
     )

@@ -31,7 +31,7 @@ from ensign.stats.student import chi_squared_median, chi_squared_tail
 if TYPE_CHECKING:
     from ensign.stats.rounds import RoundCosts
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ensign.model.comparisons import Comparison, Direction, Size
@@ -100,6 +100,25 @@ def pilot_rounds(variants: int, workloads: int, rounds: int) -> int:
     """
     needed = 1 + math.ceil(_DEGREES / (workloads * _effective(variants)))
     return max(_FEWEST_PILOTS, min(needed, rounds // 3))
+
+
+def dealt_executions(
+    d: Floats, execution_ns: Sequence[float], left_ns: float, most: int
+) -> tuple[int, ...]:
+    """Executions of each workload in a round, from d[variant, workload, round] of the first ones.
+
+    One each; then, as long as it fits into `left_ns`, one more of the workload whose mean of a
+    round is the least sure. That depends on widths alone, never on a ratio.
+    """
+    spreads = np.sqrt(d.var(axis=-1, ddof=1).mean(axis=0))
+    counts = np.ones(len(execution_ns), dtype=int)
+    while True:
+        fits = [w for w, ns in enumerate(execution_ns) if counts[w] < most and ns <= left_ns]
+        if not fits:
+            return tuple(map(int, counts))
+        widest = max(fits, key=lambda w: spreads[w] / math.sqrt(counts[w]))
+        counts[widest] += 1
+        left_ns -= execution_ns[widest]
 
 
 def log_ratios_of(costs: RoundCosts) -> Floats:

@@ -37,6 +37,8 @@ from ensign.model.errors import EnsignError, FolderBusy, Interrupted, StorageFai
 from ensign.store.folder import StudyFolder
 
 _TELL_EVERY_S = 5.0
+# Of a workload in a round, where the study does not say.
+_MOST_EXECUTIONS = 8
 _STOPPED = "it was told to stop"
 
 
@@ -57,6 +59,7 @@ def study_of(work: Work, ports: Ports) -> StudyFile:
     limits = LimitOptions(budget=work.budget, precision=work.precision)
     file = open_study(Path(work.study), ports).with_workloads(work.workloads).with_limits(limits)
     file = file if work.confined else file.unconfined()
+    file = file.with_executions(_MOST_EXECUTIONS)
     return file if work.host is None else replace(file, host=work.host.name)
 
 

@@ -296,7 +296,7 @@ def plan_key(
     `hashes` are the loadable bytes per variant, `relinks` those of the relinks that are raced.
     Trials under one key may be compared.
     """
-    left_out = {"margin", "prefer", "slice_check", "confirm"}
+    left_out = {"margin", "prefer", "slice_check", "confirm", "executions"}
     if study.race.precision is None:
         left_out.add("precision")
     if not study.race.warmup:

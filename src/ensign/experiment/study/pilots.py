@@ -72,7 +72,7 @@ def pilot(
         requests *= _GROWTH
 
 
-def one_trial(
+def one_trial(  # noqa: PLR0913  # who races what, and which execution it is
     meter: Meter,
     study: Study,
     variants: VariantSet,
@@ -80,10 +80,15 @@ def one_trial(
     requests: int | None,
     *,
     round_index: int,
+    execution: int = 0,
 ) -> Trial:
-    """One execution of one workload, as the trial of that round; in groups where there are any."""
+    """One execution of one workload, as the trial of that round; in groups where there are any.
+
+    Of several executions in one round, each has an order of its own.
+    """
     variants = variants.in_round(round_index)
-    seed = trial_seed(study.race.seed, round_index, workload.name)
+    name = f"{workload.name} {execution}" if execution else workload.name
+    seed = trial_seed(study.race.seed, round_index, name)
     groups = variants.in_groups(seed)
     requested = (race_request(study, group, workload, requests, seed=seed) for group in groups)
     trials = [_raced(meter, request, workload, round_index) for request in requested]

@@ -67,6 +67,9 @@ class RoundPlan:
     `clock_unknown` it was not tried. `alone` is what the baseline used by itself, where its work is
     the same in the race: in slices that shows who ends so.
 
+    `executions` has the workloads that are executed several times a round, from the round
+    `dealt_from` on.
+
     What the baseline does decides on `metric` (empty: what the study says), which workloads run
     by turns (`alternating`) and which get all CPUs (`wide`); `seen` says why. `stopped` says why
     rounds that were looked at as they came ended.
@@ -102,6 +105,12 @@ class RoundPlan:
     wide: tuple[str, ...] = ()
     seen: tuple[Finding, ...] = ()
     stopped: Stopped | None = None
+    executions: Mapping[str, int] = field(default_factory=dict)
+    dealt_from: int = 0
+
+    def executions_of(self, workload: str, round_index: int) -> int:
+        """Number of its executions in that round."""
+        return self.executions.get(workload, 1) if round_index >= self.dealt_from else 1
 
     def placed(self, variants: VariantSet, workload: str) -> VariantSet:
         """The variants as they race in that workload."""

@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, replace
 
 from ensign.experiment.loop import RaceState, SoFar, race_rounds
-from ensign.experiment.study.budget import MOST_ROUNDS, TOLERANCE
+from ensign.experiment.study.budget import MOST_ROUNDS, TOLERANCE, is_adaptive
 from ensign.experiment.study.layouts import layouts_spread
 from ensign.experiment.study.pilots import one_trial
+from ensign.experiment.study.repeats import summed
 from ensign.experiment.study.result import experiment_of
 from ensign.experiment.study.round_plan import (
     RoundPlan,
@@ -26,13 +27,19 @@ from ensign.experiment.study.variants import VariantSet
 from ensign.host.clock import Clock
 from ensign.meter.client import Meter
 from ensign.model.errors import CommandFailed
-from ensign.model.finding_kinds.race import BUDGET_ENDED, PRECISION_OUT_OF_REACH
+from ensign.model.finding_kinds.race import BUDGET_ENDED, DEALT, PRECISION_OUT_OF_REACH
 from ensign.model.findings import Finding
 from ensign.model.results import Stopped
 from ensign.model.study import Study
-from ensign.model.trials import TWIN, Trial
+from ensign.model.study_workload import Workload
+from ensign.model.trials import TWIN, Trial, failed_variants
 from ensign.model.units import format_duration, parse_duration_ns, parse_share
-from ensign.stats.expected import expected_precision, log_ratios_of, rounds_for
+from ensign.stats.expected import (
+    dealt_executions,
+    expected_precision,
+    log_ratios_of,
+    rounds_for,
+)
 from ensign.stats.layouts import by_relink
 from ensign.stats.looks import is_look
 from ensign.stats.named_scores import judged_tests
@@ -42,6 +49,7 @@ from ensign.stats.suite import SuiteRule, widest_half_width
 from ensign.store.folder import StudyFolder
 
 _FEWEST_ROUNDS = 3
+_DEALT = 0.9  # of the time that is left: the machine may get slower
 _RACED_AGAIN = 4  # so many relinks tell what an execution adds, roughly
 
 
@@ -126,11 +134,39 @@ class _StudyRounds:
         placed = plan.placed(self.variants.without(state.gone), workload)
         # A look at each slice's end takes time: not before there is something to explain.
         placed = replace(placed, sampled=self.spread_told or study.race.samples)
-        requests, meter = plan.requests[workload], self.context.meter
+        requests, count = plan.requests[workload], plan.executions_of(workload, state.rounds)
+        if requests is not None and is_adaptive(raced):
+            requests, count = requests * count, 1
         try:
-            yield one_trial(meter, study, placed, raced, requests, round_index=state.rounds)
+            yield self._executed(placed, raced, requests, state.rounds, count)
         except CommandFailed as error:
             raise race_failed(error, study, placed, raced) from None
+
+    def _executed(
+        self,
+        variants: VariantSet,
+        raced: Workload,
+        requests: int | None,
+        round_index: int,
+        count: int,
+    ) -> Trial:
+        """The trial of a round; what fails in one execution takes no part in the next."""
+        trials: list[Trial] = []
+        for execution in range(count):
+            left = variants.without(failed_variants(trials))
+            if variants.has_failed(failed_variants(trials)):
+                break
+            done = one_trial(
+                self.context.meter,
+                self.study,
+                left,
+                raced,
+                requests,
+                round_index=round_index,
+                execution=execution,
+            )
+            trials.append(done)
+        return summed(trials)
 
     def warm_up(self) -> None:
         """Races executions that do not count; their time is set apart in the budget."""
@@ -153,7 +189,7 @@ class _StudyRounds:
         if plan.closed:
             return
         if state.rounds == plan.pilots and plan.precision is None:
-            self.plan = plan = self._told(state)
+            self.plan = plan = self._dealt(self._told(state), state)
             write_plan(self.context.folder, plan)
             self.context.on_plan(plan)
         if self.variants.rotation:
@@ -244,6 +280,35 @@ class _StudyRounds:
         first = rounds if by_width and not plan.exact else 0
         return replace(plan, rounds=rounds, precision=precision, first=first)
 
+    def _dealt(self, plan: RoundPlan, state: RaceState) -> RoundPlan:
+        """The plan with several executions a round of what is least sure, where time is left."""
+        most = self.study.race.executions or 1
+        ahead = plan.rounds - state.rounds
+        if most == 1 or not plan.exact or plan.allowed_ns is None or ahead < 1:
+            return plan
+        costs = self._executions(state)
+        names = [name for name in self.workloads if self._may_repeat(name, state)]
+        if costs.workloads != self.workloads or not names:
+            return plan
+        chosen = [self.workloads.index(name) for name in names]
+        d = log_ratios_of(costs)[:, chosen]
+        took_ns = [self._execution_ns(name, state, plan) for name in names]
+        left_ns = plan.allowed_ns - state.used_ns - ahead * self._round_ns(state)
+        counts = dealt_executions(d, took_ns, left_ns * _DEALT / ahead, most)
+        several = {name: each for name, each in zip(names, counts, strict=True) if each > 1}
+        return replace(plan, executions=several, dealt_from=state.rounds)
+
+    def _may_repeat(self, workload: str, state: RaceState) -> bool:
+        """True unless it has what cannot be added up: a score, or percentiles of latency."""
+        totals = [
+            each for trial in state.trials if trial.workload == workload for each in trial.variants
+        ]
+        return not any(each.score is not None or each.scores or each.latency for each in totals)
+
+    def _execution_ns(self, workload: str, state: RaceState, plan: RoundPlan) -> float:
+        own = [trial for trial in state.trials if trial.workload == workload]
+        return raced_ns(own, plan.overhead_ns) / len(own)
+
     def _reached(self, state: RaceState) -> float:
         """Half-width of the widest geometric mean of a variant, of log ratios."""
         costs = self._costs(state)
@@ -277,6 +342,10 @@ def round_findings(study: Study, plan: RoundPlan) -> tuple[Finding, ...]:
             "took longer than the pilots said"
         )
         found.append(BUDGET_ENDED.found(text))
+    if plan.executions:
+        several = ", ".join(f"{name} ({count})" for name, count in sorted(plan.executions.items()))
+        text = f"executed several times a round, from round {plan.dealt_from + 1} on: {several}"
+        found.append(DEALT.found(text))
     precision, allowed_ns = study.race.precision, plan.allowed_ns
     if precision is not None and plan.reached is not None and allowed_ns is not None:
         asked_for = parse_share(precision)

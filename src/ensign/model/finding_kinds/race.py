@@ -123,6 +123,13 @@ TRAINING_OVERLAPS_TESTS = FindingKind(
     "seen.",
     "Train with other workloads than those that are measured.",
 )
+DEALT = FindingKind(
+    "dealt-by-need",
+    Severity.NOTE,
+    "The time that rounds left of the budget went to the workloads whose intervals were widest: "
+    "they were executed several times a round.",
+    "Nothing; a larger budget would go the same way.",
+)
 BUDGET_ENDED = FindingKind(
     "budget-ended",
     Severity.WARNING,

@@ -1,0 +1,89 @@
+"""Several executions of one workload in one round, as one trial. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+
+from ensign.model.trials import SliceRecord, TaskActivity, Trial, VariantTotals
+
+_ADDED = (
+    "wall_ns", "cpu_ns", "user_ns", "system_ns", "load_cpu_ns", "operations", "voluntary_switches",
+    "involuntary_switches", "slices", "page_faults",
+)  # fmt: skip
+_GREATEST_ACTIVITY = frozenset(("most_tasks",))
+
+
+def summed(trials: Sequence[Trial]) -> Trial:
+    """One trial of all these executions: its costs are their sum, per operation their mean.
+
+    Variants that failed in any of them are out of it. Scores and percentiles are those of the
+    first: who has them is not to be executed several times.
+    """
+    first, *others = trials
+    if not others:
+        return first
+    failures = tuple(failure for trial in trials for failure in trial.failures)
+    gone = {failure.variant for failure in failures}
+    whole = [trial.without(gone) for trial in trials]
+    by_name = [{each.variant: each for each in trial.variants} for trial in whole]
+    span_ns = [max(trial.wall_ns, 1) for trial in whole]
+    shares = (trial.running_share * span for trial, span in zip(whole, span_ns, strict=True))
+    return replace(
+        whole[0],
+        wall_ns=sum(trial.wall_ns for trial in whole),
+        running_share=sum(shares) / sum(span_ns),
+        variants=tuple(
+            _added([those[totals.variant] for those in by_name]) for totals in whole[0].variants
+        ),
+        slices=_one_after_the_other(whole),
+        findings=tuple(dict.fromkeys(each for trial in whole for each in trial.findings)),
+        failures=failures,
+        steal_ns=sum(trial.steal_ns for trial in whole),
+    )
+
+
+def _added(totals: Sequence[VariantTotals]) -> VariantTotals:
+    first = totals[0]
+    sums = {name: sum(getattr(each, name) for each in totals) for name in _ADDED}
+    waits = [each.cpu_wait_ns for each in totals if each.cpu_wait_ns is not None]
+    counters = [dict(each.counters) for each in totals]
+    return replace(
+        first,
+        **sums,
+        peak_memory_bytes=max(each.peak_memory_bytes for each in totals),
+        cpu_wait_ns=sum(waits) if len(waits) == len(totals) else None,
+        counters=tuple(
+            (name, sum(each[name] for each in counters))
+            for name in counters[0]
+            if all(name in each for each in counters)
+        ),
+        activity=_activity(totals, lambda each: each.activity),
+        load_activity=_activity(totals, lambda each: each.load_activity),
+        mapped=tuple(dict.fromkeys(file for each in totals for file in each.mapped)),
+    )
+
+
+def _activity(
+    totals: Sequence[VariantTotals], of: Callable[[VariantTotals], TaskActivity | None]
+) -> TaskActivity | None:
+    known = [found for each in totals if (found := of(each)) is not None]
+    if len(known) < len(totals):
+        return None
+    sums: dict[str, int] = {}
+    for each in fields(TaskActivity):
+        values = [getattr(one, each.name) for one in known]
+        if each.name in _GREATEST_ACTIVITY:
+            sums[each.name] = max(values)
+        elif each.name != "waits":
+            sums[each.name] = sum(values)
+    return replace(known[0], **sums, waits=tuple(wait for one in known for wait in one.waits))
+
+
+def _one_after_the_other(trials: Sequence[Trial]) -> tuple[SliceRecord, ...]:
+    slices: list[SliceRecord] = []
+    start_ns = 0
+    for trial in trials:
+        slices += (replace(each, start_ns=each.start_ns + start_ns) for each in trial.slices)
+        start_ns = max((each.start_ns + each.wall_ns for each in slices), default=0)
+    return tuple(slices)
