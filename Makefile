@@ -11,7 +11,7 @@ export CARGO_NET_RETRY ?= 5
 WORKERS ?= 5
 PYTEST ?=
 
-.PHONY: study test quick test-circumstances setup lock packages test-packages lint size unit meter-test fuzz faults kills lowest coverage wheel wheel-aarch64 schema reference bench docs clean
+.PHONY: study test quick test-circumstances setup lock packages test-packages lint size unit meter-test fuzz faults cluster-faults kills lowest coverage wheel wheel-aarch64 schema reference bench docs clean
 
 study: packages setup
 	$(BIN)/ensign run $(STUDY)
@@ -118,6 +118,9 @@ CAMPAIGN ?=
 faults: test-packages setup
 	$(BIN)/python tests/faults/campaign.py $(CAMPAIGN)
 	$(BIN)/python tests/faults/meter.py $(CAMPAIGN)
+
+cluster-faults: test-packages setup
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/faults/cluster.py
 
 kills: setup
 	$(BIN)/python tests/faults/kills.py $(CAMPAIGN)

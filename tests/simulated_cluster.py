@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -11,6 +12,7 @@ from ensign.model.cluster import HostSlot
 from ensign.model.errors import ClusterUnreachable
 
 ASKED = "a"
+_FORGETS_AFTER_S = 300.0
 
 
 def build(number: int) -> Task:
@@ -51,6 +53,8 @@ class SimulatedCluster:
     cancelled: list[str] = field(default_factory=list)
     queue: list[Running] = field(default_factory=list)
     busy: dict[str, Running] = field(default_factory=dict)
+    shares_nodes: bool = False
+    cpu_s: float = 0.0
 
     def submit(self, submission: Submission) -> str:
         self._answer()
@@ -63,6 +67,8 @@ class SimulatedCluster:
     def jobs(self) -> Mapping[str, Job]:
         self._answer()
         self._go_on()
+        for number in [each.id for each in self.given.values() if self._is_forgotten(each)]:
+            del self.given[number]
         return {job.submission.task.name: _shown(job) for job in self.given.values()}
 
     def cancel(self, ids: Iterable[str]) -> None:
@@ -75,11 +81,20 @@ class SimulatedCluster:
     def time(self) -> float:
         return self.now_s
 
+    def _is_forgotten(self, job: Running) -> bool:
+        return bool(job.ended) and (job.ends_s or 0) < self.now_s - _FORGETS_AFTER_S
+
     def _answer(self) -> None:
         if self.is_down:
             raise ClusterUnreachable("squeue: Unable to contact slurm controller")
 
     def _go_on(self) -> None:
+        """What happens by itself; the time that simulating it takes is nobody's."""
+        begun_s = time.process_time()
+        self._pass()
+        self.cpu_s += time.process_time() - begun_s
+
+    def _pass(self) -> None:
         for node, job in list(self.busy.items()):
             if job.ends_s is not None and job.ends_s <= self.now_s:
                 del self.busy[node]
@@ -104,7 +119,7 @@ class SimulatedCluster:
         if said is not None:
             why = "" if said is End.DONE else "the disk is full"
             self.files.end(task.name, TaskOutcome(str(job.id), said, task.work.asked, why))
-        if task.is_race and said is End.DONE:
+        if task.is_race and said is End.DONE and not self.shares_nodes:
             self.files.take_node(task.name, job.node)
 
 

@@ -46,7 +46,7 @@ def raced(folder: Path, study: Study, allowed_ns: int) -> tuple[RoundPlan, tuple
     """Of `noisy` every other execution costs a tenth more for one variant."""
 
     def cost_ns(variant: str, number: int) -> int:
-        argv = meter.requests[-1][1]["variants"][0]["program"]["argv"]  # type: ignore[index,call-overload]
+        argv = meter.requests[-1][1]["variants"][0]["program"]["argv"]  # type: ignore[index]
         noisy = argv[-1] == "noisy" and variant == "gcc-O3" and number % 2
         return 11 * MS if noisy else 10 * MS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from ensign.cli.options import Outputs
@@ -123,8 +123,9 @@ class _Shown(TaskListener):
         self._line.clear()
         write(sys.stderr, f"{view.task.name}: {_said(view)}\n")
 
-    def looked(self, views: Sequence[TaskView]) -> None:
-        self._line.show("; ".join(_summary(views)))
+    def looked(self, views: Callable[[], Sequence[TaskView]]) -> None:
+        if self._line.due():
+            self._line.show("; ".join(_summary(views())))
 
     def unreachable(self, why: str) -> None:
         now_s = time.monotonic()

@@ -21,8 +21,11 @@ from ensign.experiment.cluster.jobs import Executor, Job, JobState, Submission, 
 from ensign.experiment.cluster.task_files import End, JobLine, JobProgress, TaskFiles
 from ensign.model.errors import ClusterUnreachable
 
-_POLL_S = 2.0
-_LONGEST_POLL_S = 30.0
+# Between two looks: longer where a look is much work, and where many tasks are left.
+_POLL_S, _POLL_S_PER_TASK, _LONGEST_POLL_S = 2.0, 0.005, 30.0
+_PROGRESS_EVERY_S = 10.0
+# At one look: others are to be seen meanwhile, and submitting takes a while.
+_MOST_SUBMISSIONS = 100
 # Why a job waits for what may never come; others wait for their turn.
 _NO_NODE = (
     "ReqNodeNotAvail", "Nodes required for job are DOWN", "NodeDown", "PartitionDown",
@@ -45,8 +48,8 @@ class TaskListener:
     def changed(self, view: TaskView) -> None:
         """A task's job was submitted, began, or ended."""
 
-    def looked(self, views: Sequence[TaskView]) -> None:
-        """All tasks after each look."""
+    def looked(self, views: Callable[[], Sequence[TaskView]]) -> None:
+        """After each look; `views` gives all tasks, for whoever wants to show them."""
 
     def unreachable(self, why: str) -> None:
         """The cluster does not answer, or refuses; it is asked again."""
@@ -71,20 +74,24 @@ class Coordinator:
     times: Times
     listener: TaskListener = field(default_factory=TaskListener)
     states: dict[str, TaskState] = field(default_factory=dict)
+    left: dict[str, Task] = field(default_factory=dict)
     progress: dict[str, JobProgress] = field(default_factory=dict)
+    asked_s: dict[str, float] = field(default_factory=dict)
     silent_since_s: float | None = None
 
     def run(self) -> tuple[TaskView, ...]:
         """Deals until every task is done or given up. KeyboardInterrupt passes; jobs stay."""
-        self.states = {task.name: self.states.get(task.name, TaskState()) for task in self.tasks}
+        self.states = {task.name: TaskState() for task in self.tasks}
+        self.left = {task.name: task for task in self.tasks}
         while True:
             before_s = self.times.now_s()
             self._look()
-            self.listener.looked(self.views)
-            if all(state.end is not None for state in self.states.values()):
+            self.listener.looked(lambda: self.views)
+            if not self.left:
                 return self.views
             took_s = self.times.now_s() - before_s
-            self.times.wait_s(min(max(_POLL_S, 10 * took_s), _LONGEST_POLL_S))
+            pause_s = max(_POLL_S, 10 * took_s, _POLL_S_PER_TASK * len(self.left))
+            self.times.wait_s(min(pause_s, _LONGEST_POLL_S))
 
     def cancel(self) -> int:
         """Cancels every job of the study; how many there were. ClusterUnreachable passes."""
@@ -110,17 +117,16 @@ class Coordinator:
             self.listener.unreachable(str(error))
             return
         now_s = self.times.now_s()
-        for task in self.tasks:
-            if self.states[task.name].end is None:
-                self._step(task, jobs.get(task.name), now_s)
+        for name, task in list(self.left.items()):
+            job = jobs.get(name)
+            if not self._is_as_it_was(name, job, now_s):
+                self._step(task, job, now_s)
         self._give_up_waiting(now_s)
         self._submit(now_s)
 
     def _step(self, task: Task, job: Job | None, now_s: float) -> None:
         before = self.states[task.name]
-        if job is not None and job.state is JobState.QUEUED and before.view == job:
-            return  # as it was: thousands may wait
-        seen = self._seen(task, job)
+        seen = self._seen(task, job, now_s)
         state = stepped(before, seen, task.work.asked, now_s)
         if state.end is End.DONE and self._is_damaged(task):
             state = replace(before, job="", view=None, end=None)
@@ -128,14 +134,29 @@ class Coordinator:
             self.files.add_line(task.name, JobLine(lost_job, said=f"ended by: {why}"))
         self._set(task, state)
 
-    def _seen(self, task: Task, job: Job | None) -> Seen:
+    def _seen(self, task: Task, job: Job | None, now_s: float) -> Seen:
+        """What there is; of a job that runs, its progress alone."""
         name = task.name
+        if job is not None and job.state is not JobState.ENDED:
+            self._ask_progress(name, now_s)
+            return Seen(job, None, self.progress.get(name))
+        self._ask_progress(name, now_s)
+        trials = self._trials(task) if task.is_race else 0
+        return Seen(job, self.files.outcome(name), self.progress.get(name), trials)
+
+    def _is_as_it_was(self, name: str, job: Job | None, now_s: float) -> bool:
+        """True where nothing can have happened: thousands may wait, and hundreds run."""
+        asked_s, state = self.asked_s.get(name), self.states[name]
+        if job is None:
+            return not state.job and asked_s is not None
+        due = asked_s is None or now_s - asked_s >= _PROGRESS_EVERY_S
+        return state.view == job and (job.state is JobState.QUEUED or not due)
+
+    def _ask_progress(self, name: str, now_s: float) -> None:
+        self.asked_s[name] = now_s
         progress = self.files.progress(name)
         if progress is not None:
             self.progress[name] = progress
-        active = job is not None and job.state is not JobState.ENDED
-        trials = 0 if not task.is_race or active else self._trials(task)
-        return Seen(job, self.files.outcome(name), progress, trials)
 
     def _trials(self, task: Task) -> int:
         host = task.work.host
@@ -148,16 +169,14 @@ class Coordinator:
 
     def _submit(self, now_s: float) -> None:
         """Builds, and once they have ended races."""
-        building = any(
-            self.states[task.name].end is None for task in self.tasks if not task.is_race
-        )
+        building = any(not task.is_race for task in self.left.values())
         waiting = [
             task
-            for task in self.tasks
-            if may_submit(self.states[task.name], now_s) and not (building and task.is_race)
+            for name, task in self.left.items()
+            if not (building and task.is_race) and may_submit(self.states[name], now_s)
         ]
         nodes = self.files.nodes() if any(task.is_race for task in waiting) else {}
-        for task in waiting:
+        for task in waiting[:_MOST_SUBMISSIONS]:
             try:
                 job = self.executor.submit(_placed(task, nodes))
             except ClusterUnreachable as error:
@@ -168,8 +187,8 @@ class Coordinator:
 
     def _give_up_waiting(self, now_s: float) -> None:
         """Gives up hosts whose nodes are down, when nothing else has been left for long."""
-        left = [task for task in self.tasks if self.states[task.name].end is None]
-        views = [self.states[task.name].view for task in left]
+        left = list(self.left.values())
+        views = [self.states[name].view for name in self.left]
         lost = [view for view in views if view is not None and _has_no_node(view)]
         if not left or len(lost) < len(left):
             self.silent_since_s = None
@@ -186,6 +205,8 @@ class Coordinator:
     def _set(self, task: Task, state: TaskState) -> None:
         before = self.states[task.name]
         self.states[task.name] = state
+        if state.end is not None:
+            self.left.pop(task.name, None)
         if _shown(before) != _shown(state):
             self.listener.changed(TaskView(task, state, self.progress.get(task.name)))
 
