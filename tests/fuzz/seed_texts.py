@@ -86,6 +86,23 @@ data = { size = 100 }
 argv = ["GET", "{key}"]
 keys = { first = 0, last = 99 }
 """
+CLUSTER = """\
+partition = "bench"
+time_limit = "8h"
+builds = { jobs = 4, cpus = 16, memory = "8GiB" }
+[hosts.milan]
+constraint = "milan&ib"
+count = 3
+share = 0.6
+[hosts.rapids]
+nodes = ["r07", "r08"]
+share = 0.4
+"""
+TASK_FILES = (
+    {"job": "7", "phase": "racing", "text": "round 2", "done": 3, "total": 9, "left_s": 1.5},
+    {"job": "7", "end": "again", "asked": "0f", "why": "it was told to stop"},
+    {"hosts": [{"name": "milan-1", "kind": "milan", "node": "n1"}], "shares": {"milan": 0.6}},
+)
 DRIVE = """\
 connections = 2
 pipeline = 4
@@ -204,7 +221,7 @@ BENCHMARKS: tuple[object, ...] = (
 def texts() -> Iterator[tuple[str, str, bytes]]:
     """Target, name and bytes of each."""
     written = {
-        "study": (BATCH, SERVER, STUDY), "drive-file": (DRIVE,), "suite": (SUITE,), "apt": (APT,),
+        "study": (BATCH, SERVER, STUDY), "drive-file": (DRIVE,), "cluster": (CLUSTER,), "suite": (SUITE,), "apt": (APT,),
         "profile": (PROFILE,), "said": (SAID,), "kernel": (KERNEL,),
     }  # fmt: skip
     for target, each in written.items():
@@ -216,6 +233,8 @@ def texts() -> Iterator[tuple[str, str, bytes]]:
     }  # fmt: skip
     for target, document in documents.items():
         yield target, "seed-1", json.dumps(document).encode()
+    for number, said in enumerate(TASK_FILES, 1):
+        yield "task-files", f"seed-{number}", json.dumps(said).encode()
     for number, report in enumerate(BENCHMARKS, 1):
         yield "benchmarks", f"seed-{number}", json.dumps(report).encode()
     records = [

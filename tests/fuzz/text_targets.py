@@ -15,11 +15,13 @@ from ensign.builders.rebuilt_programs import TreeBefore, what_ran
 from ensign.builders.recorder import compile_commands, read_calls
 from ensign.builders.sandboxes import Sandbox
 from ensign.builders.stage_facts import reader
+from ensign.experiment.cluster.task_files import TaskFiles
+from ensign.experiment.cluster.tasks import read_hosts
 from ensign.experiment.compare.options import read_drive
 from ensign.experiment.compare.result import read_bundled
 from ensign.experiment.environments import system_of
 from ensign.experiment.study.record import read_record
-from ensign.experiment.study_file import find_positions, parse_study
+from ensign.experiment.study_file import find_positions, parse_study, read_cluster
 from ensign.host.entry import read_meta
 from ensign.host.machine import processor_of, read_activity, read_machine
 from ensign.host.regular_file import read_json
@@ -103,6 +105,24 @@ def _in_file(read: Callable[[Path], object], name: str = "file") -> Callable[[by
 def _study(data: bytes, folder: Path) -> None:
     text = data.decode(errors="replace").replace("\r", "")
     parse_study(text, folder / "study.toml", machine_cpus=frozenset(range(4)))
+
+
+def _cluster(path: Path) -> None:
+    cluster = read_cluster(path)
+    for group in cluster.hosts.values():
+        cluster.placement(group)
+
+
+def _task_files(data: bytes, folder: Path) -> None:
+    """Words of a job, where another program wrote into the folder that all share."""
+    (folder / "tasks").mkdir()
+    for name in ("tasks/t.progress.json", "tasks/t.outcome.json", "tasks/t.jobs", "cluster.json"):
+        (folder / name).write_bytes(data)
+    files = TaskFiles(StudyFolder(folder))
+    files.progress("t")
+    files.outcome("t")
+    list(files.lines("t"))
+    read_hosts(files.folder)
 
 
 def _positions(text: str) -> None:
@@ -275,6 +295,8 @@ def _system(data: bytes, folder: Path) -> None:
 
 TEXT_TARGETS = (
     Target("study", _study, "toml"),
+    Target("cluster", _in_file(_cluster), "toml"),
+    Target("task-files", _task_files, "json"),
     Target("toml-positions", _text(_positions), "toml", corpus="study"),
     Target("drive-file", _in_file(read_drive), "toml"),
     Target("suite", _suite, "yaml"),

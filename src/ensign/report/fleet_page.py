@@ -17,7 +17,7 @@ _HOST = "\N{NO-BREAK SPACE}" * 3
 
 
 def render(found: Fleet) -> str:
-    """The whole page: the answer, a forest of each variant, every table, findings."""
+    """The whole page: the answer, a chart of each variant, every table, findings."""
     view = fleet_view(found)
     headline, *details = view.sentences
     return fill(
@@ -25,7 +25,7 @@ def render(found: Fleet) -> str:
         title=found.title or found.name,
         headline=headline,
         details=details,
-        figures=[_forest(row, found) for row in found.suite],
+        figures=[_chart(row, found) for row in found.suite],
         tables=(view.suite, view.hosts),
         folded=view.workloads,
         findings=found.findings,
@@ -33,7 +33,7 @@ def render(found: Fleet) -> str:
     )
 
 
-def _forest(row: FleetRow, found: Fleet) -> Figure:
+def _chart(row: FleetRow, found: Fleet) -> Figure:
     """A variant on each host, on each kind, and for the fleet."""
     title = f"{clean(row.variant)} over {clean(found.baseline)}, all workloads"
     level = plain_share(found.level)
