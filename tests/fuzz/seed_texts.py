@@ -221,7 +221,8 @@ BENCHMARKS: tuple[object, ...] = (
 def texts() -> Iterator[tuple[str, str, bytes]]:
     """Target, name and bytes of each."""
     written = {
-        "study": (BATCH, SERVER, STUDY), "drive-file": (DRIVE,), "cluster": (CLUSTER,), "suite": (SUITE,), "apt": (APT,),
+        "study": (BATCH, SERVER, STUDY), "drive-file": (DRIVE,), "cluster": (CLUSTER,),
+        "suite": (SUITE,), "apt": (APT,),
         "profile": (PROFILE,), "said": (SAID,), "kernel": (KERNEL,),
     }  # fmt: skip
     for target, each in written.items():
