@@ -73,6 +73,7 @@ def test_the_facts_of_a_quiet_machine(tmp_path: Path) -> None:
         "governor": "performance",
         "turbo": "off",
         "virtual machine": "no",
+        "host": "unknown",
         "memory": "7.6 GiB",
         "swap": "1000.0 KiB",
         "kernel": "6.1.0-example",
@@ -87,6 +88,15 @@ def test_the_facts_of_a_quiet_machine(tmp_path: Path) -> None:
         "steal": "3.4 %",
     }
     assert codes(found) == []
+
+
+def test_a_host_has_a_name_for_its_fleet_that_does_not_tell_its_id(tmp_path: Path) -> None:
+    named = {"etc/machine-id": "0123456789abcdef\n", "proc/sys/kernel/hostname": "n1\n"}
+    first = machine(tmp_path / "1", **named).system.host
+    assert first == machine(tmp_path / "2", **named).system.host
+    assert first not in ("unknown", "0123456789ab")
+    other = {**named, "proc/sys/kernel/hostname": "n2\n"}
+    assert first != machine(tmp_path / "3", **other).system.host
 
 
 def test_each_doubt_has_its_finding(tmp_path: Path) -> None:

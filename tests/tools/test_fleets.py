@@ -57,6 +57,26 @@ def test_what_is_true_of_each_kind_is_true_of_the_fleet() -> None:
     assert "equal because none were given" in text
 
 
+def test_one_host_that_is_given_twice_is_told() -> None:
+    facts = [("host", "1a2b")]
+    found = fleet(host(1, facts=facts), host(2, facts=facts), host(3, facts=[("host", "3c")]))
+    assert codes(found) == [("same-host", "")]
+    (said,) = found.findings
+    assert said.text == "host-1.zip, host-2.zip are one host, which counts 2 times here"
+    unknown = [("host", "unknown")]
+    assert codes(fleet(host(1, facts=unknown), host(2, facts=unknown))) == []
+
+
+def test_a_kind_of_which_no_host_was_measured_yet_leaves_the_fleet_without_a_claim() -> None:
+    found = merged([host(1), host(2)], {"milan": 0.5, "genoa": 0.5}, ("milan", "genoa"))
+    assert codes(found) == [("one-host", "genoa")]
+    (row, _) = found.suite
+    assert row.fleet is None
+    text = as_fleet.text(found, 200)
+    assert "a kind without a measured host" in text
+    assert "no host" in text
+
+
 def test_a_kind_on_which_a_build_is_slower_is_named() -> None:
     hosts = [*TWO_KINDS, *(host(seed, "alder", ratio=1.05) for seed in (7, 8, 9))]
     found = fleet(*hosts, milan=0.6, rapids=0.3, alder=0.1)

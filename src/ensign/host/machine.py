@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import hmac
 import os
 import re
 import zlib
@@ -224,6 +225,9 @@ class ProcessorFacts:
 class System:
     """The operating system. `aslr` is `randomize_va_space`; `huge_pages` the chosen word.
 
+    `host` names it to others of its fleet, without telling the machine's own id: equal where that
+    and the name of the host are equal (machine-id(5) asks for such a hash).
+
     `timer` is the frequency of the kernel's ticks, `preemption` how it may take a CPU from itself.
     """
 
@@ -235,6 +239,7 @@ class System:
     load_average: float
     timer: str = UNKNOWN
     preemption: str = UNKNOWN
+    host: str = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,8 +334,16 @@ def _system(root: Path, libc: str) -> System:
         libc=libc,
         aslr=_text(root / "proc/sys/kernel/randomize_va_space") or UNKNOWN,
         huge_pages=_chosen(_text(root / "sys/kernel/mm/transparent_hugepage/enabled")),
+        host=_host(_text(root / "etc/machine-id"), _text(root / "proc/sys/kernel/hostname")),
         load_average=float(load[0]) if load and _DECIMAL.fullmatch(load[0]) else 0.0,
     )
+
+
+def _host(machine_id: str, name: str) -> str:
+    """Systems of one image may have one id, so the name counts, too."""
+    if not machine_id:
+        return UNKNOWN
+    return hmac.new(machine_id.encode(), f"ensign {name}".encode(), "sha256").hexdigest()[:12]
 
 
 def _kernel_config(root: Path, release: str) -> dict[str, str]:

@@ -43,6 +43,7 @@ def machine_facts(machine: Machine, *, steal: float | None = None) -> MachineFac
         "governor": ", ".join(cpu.governors) or UNKNOWN,
         "turbo": cpu.turbo,
         "virtual machine": cpu.hypervisor or "no",
+        "host": system.host,
         "memory": format_size(memory.total_bytes),
         "swap": format_size(memory.swap_bytes) if memory.swap_bytes else "none",
         "kernel": system.kernel,

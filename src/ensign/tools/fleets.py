@@ -25,6 +25,7 @@ from ensign.model.finding_kinds.fleet import (
     HOST_UNFINISHED,
     ONE_HOST,
     OTHER_BUILDS,
+    SAME_HOST,
     TWIN_OF_FLEET,
 )
 from ensign.model.findings import Finding
@@ -394,7 +395,8 @@ def _findings(
             has = pluralize(len(of_kind), "host") if of_kind else "no host that was measured"
             text = f"{kind.name} has {has}, so nothing is claimed of the kind, nor of the fleet"
             yield ONE_HOST.found(text, of_kind[0].label if of_kind else kind.name)
-        yield from _differing(of_kind)
+        else:
+            yield from _differing(of_kind)
     spreads = merging.spreads(variants)
     for index in noisy_hosts(spreads):
         others = [spread for other, (spread, _) in enumerate(spreads) if other != index]
@@ -403,7 +405,18 @@ def _findings(
             f"the other hosts by {max(others) * 100:.2g} % at most"
         )
         yield HOST_NOISY.found(text, hosts[index].label)
+    yield from _counted_twice(hosts)
     yield from _other_builds(hosts, (merging.baseline, *variants))
+
+
+def _counted_twice(hosts: Sequence[MeasuredHost]) -> Iterator[Finding]:
+    labels: dict[str, list[str]] = {}
+    for host in hosts:
+        labels.setdefault(host.facts.get("host", "unknown"), []).append(host.label)
+    for identity, those in labels.items():
+        if identity != "unknown" and len(those) > 1:
+            text = f"{', '.join(those)} are one host, which counts {len(those)} times here"
+            yield SAME_HOST.found(text)
 
 
 def _differing(hosts: Sequence[MeasuredHost]) -> Iterator[Finding]:

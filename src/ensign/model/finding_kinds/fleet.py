@@ -36,6 +36,13 @@ HOST_NOISY = FindingKind(
     "A host's rounds differ far more from each other than those of the other hosts.",
     "Look what else runs there, and race again.",
 )
+SAME_HOST = FindingKind(
+    "same-host",
+    Severity.WARNING,
+    "Results of several hosts say that they are of one: counted twice it is no sample of its kind.",
+    "Give each host's results once; or give hosts that share an image names and machine ids of "
+    "their own.",
+)
 ONE_HOST = FindingKind(
     "one-host",
     Severity.WARNING,
