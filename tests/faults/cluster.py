@@ -40,7 +40,7 @@ source = { kind = "path", path = "source" }
 build = { commands = [["sh", "-c", "{cc} {cflags} -DWORK=1 -o spin spin.c"]], artifact = "spin" }
 axes = { compiler = ["gcc-12"], optimization = ["-O1", "-O2"] }
 baseline = { optimization = "-O1" }
-race = { budget = "10m", rounds = 8 }
+race = { budget = "10m", rounds = %d, executions = 1 }
 
 [[workloads]]
 name = "short"
@@ -65,6 +65,7 @@ class Trial:
     slurm: LocalSlurm
     folder: Path
     options: str = ""
+    rounds: int = 8
     running: subprocess.Popen[bytes] | None = None
     statuses: list[int] = field(default_factory=list)
     damaged: set[str] = field(default_factory=set)
@@ -82,7 +83,7 @@ class Trial:
     def write(self) -> None:
         (self.folder / "source").mkdir()
         shutil.copy(_PROGRAM, self.folder / "source" / "spin.c")
-        (self.folder / "s.toml").write_text(_STUDY % self.options)
+        (self.folder / "s.toml").write_text(_STUDY % (self.rounds, self.options))
 
     def start(self) -> subprocess.Popen[bytes]:
         with (self.folder / "said").open("ab") as said:
@@ -168,8 +169,15 @@ def kill_job(trial: Trial) -> None:
 
 
 def kill_meter(trial: Trial) -> None:
+    """There is one while an execution races, and not between two."""
+    _until(lambda: bool(_meters(trial)))
+    _kill(_meters(trial))
+
+
+def _meters(trial: Trial) -> list[int]:
     jobs = trial.processes("submitit.core._submit")
-    _kill([pid for job in jobs for pid, line in descendants(job).items() if "ensign-meter" in line])
+    below = [each for job in jobs for each in descendants(job).items()]
+    return [pid for pid, line in below if "ensign-meter" in line]
 
 
 def kill_step(trial: Trial) -> None:
@@ -302,14 +310,14 @@ FAULTS: dict[str, Callable[[Trial], None]] = {
         full_disk,
     )
 }  # fmt: skip
-_OPTIONS = {"time_limit": 'time_limit = "1m"'}
+_OTHERS = {"time_limit": ('time_limit = "1m"', 80)}
 
 
 def hit(name: str) -> dict[str, object]:
     """Tries a fault; what was wrong afterwards (nothing: all is well)."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="cf-") as folder, local_slurm(_NODES) as slurm:
-        trial = Trial(slurm, Path(folder), _OPTIONS.get(name, ""))
+        trial = Trial(slurm, Path(folder), *_OTHERS.get(name, ()))
         trial.write()
         wrong: list[str] = []
         try:
@@ -354,8 +362,8 @@ def _wrong(trial: Trial, before: dict[str, str], status: int) -> Iterator[str]:
     ]
     if changed:
         yield f"raced again: {changed}"
-    if len(after) != 32:
-        yield f"{len(after)} trials instead of 32"
+    if len(after) != 4 * trial.rounds:
+        yield f"{len(after)} trials instead of {4 * trial.rounds}"
     _settle(trial)
     left = trial.slurm.ask("squeue", "-h").split()
     if left:
@@ -366,9 +374,12 @@ def _wrong(trial: Trial, before: dict[str, str], status: int) -> Iterator[str]:
 
 
 def _settle(trial: Trial) -> None:
+    """Jobs that have ended are completing for a while, longer after the controller was away."""
     with suppress(TimeoutError):
-        ends_s = time.monotonic() + 30
-        while trial.processes() and time.monotonic() < ends_s:
+        ends_s = time.monotonic() + 90
+        while trial.processes() or trial.slurm.ask("squeue", "-h").split():
+            if time.monotonic() > ends_s:
+                break
             time.sleep(0.5)
 
 
