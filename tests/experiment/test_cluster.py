@@ -18,7 +18,7 @@ from ensign.experiment.cluster.decide import (
     stepped,
     submitted,
 )
-from ensign.experiment.cluster.jobs import Job, JobState, Task
+from ensign.experiment.cluster.jobs import Job, JobState, Submission, Task
 from ensign.experiment.cluster.task_files import (
     End,
     JobLine,
@@ -27,6 +27,7 @@ from ensign.experiment.cluster.task_files import (
     TaskFiles,
     TaskOutcome,
 )
+from ensign.model.errors import ClusterUnreachable
 from ensign.store.folder import StudyFolder
 from simulated_cluster import ASKED, SimulatedCluster, asked_anew, build, race
 
@@ -142,6 +143,22 @@ def test_a_controller_that_does_not_answer_is_asked_again(files: TaskFiles) -> N
     assert set(ends(one.run()).values()) == {End.DONE}
     assert isinstance(one.listener, Told)
     assert len(one.listener.said) == 5
+
+
+def test_a_job_that_the_cluster_refuses_is_given_up_with_its_words(files: TaskFiles) -> None:
+    cluster = SimulatedCluster(files)
+    submit = cluster.submit
+
+    def refusing(submission: Submission) -> str:
+        if submission.task.name == "milan-1":
+            raise ClusterUnreachable("milan-1 is not submitted: invalid partition specified: benc")
+        return submit(submission)
+
+    cluster.submit = refusing  # type: ignore[method-assign]
+    found = coordinator(cluster, TASKS).run()
+    assert ends(found) == {"build-1": End.DONE, "milan-1": End.FAILED, "milan-2": End.DONE}
+    assert found[1].state.why.endswith("invalid partition specified: benc")
+    assert cluster.now_s < 300
 
 
 def test_hosts_that_nobody_names_get_different_nodes(files: TaskFiles) -> None:

@@ -180,10 +180,19 @@ class Coordinator:
             try:
                 job = self.executor.submit(_placed(task, nodes))
             except ClusterUnreachable as error:
-                self._set(task, refused(self.states[task.name], now_s))
                 self.listener.unreachable(str(error))
-                return
+                if not self._answers():
+                    return
+                self._set(task, refused(self.states[task.name], str(error), now_s))
+                continue
             self._set(task, submitted(self.states[task.name], job, self._trials(task)))
+
+    def _answers(self) -> bool:
+        try:
+            self.executor.jobs()
+        except ClusterUnreachable:
+            return False
+        return True
 
     def _give_up_waiting(self, now_s: float) -> None:
         """Gives up hosts whose nodes are down, when nothing else has been left for long."""

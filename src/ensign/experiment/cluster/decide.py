@@ -91,9 +91,13 @@ def may_submit(state: TaskState, now_s: float) -> bool:
     return state.end is None and not state.job and now_s >= state.not_before_s
 
 
-def refused(state: TaskState, now_s: float) -> TaskState:
-    """The state after the cluster refused a job: it is tried again, not at once."""
-    return replace(state, not_before_s=now_s + _DELAYS_S[-1] / 4)
+def refused(state: TaskState, why: str, now_s: float) -> TaskState:
+    """The state after a cluster that answers refused a job: it is tried again, but not for long."""
+    attempts = state.attempts + 1
+    if attempts < MOST_ATTEMPTS:
+        later_s = now_s + _DELAYS_S[attempts]
+        return replace(state, attempts=attempts, not_before_s=later_s)
+    return replace(state, end=End.FAILED, why=why)
 
 
 def _ended(state: TaskState, seen: Seen, outcome: TaskOutcome, now_s: float) -> TaskState:

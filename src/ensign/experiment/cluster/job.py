@@ -33,7 +33,13 @@ from ensign.host.os_errors import refusal
 from ensign.host.race_lock import VARIABLE, Holder, RaceLock, default_path
 from ensign.host.signals import end_with_parent, stopped_by_signals
 from ensign.model.builds import BuildEvent
-from ensign.model.errors import EnsignError, FolderBusy, Interrupted, StorageFailed
+from ensign.model.errors import (
+    EnsignError,
+    FolderBusy,
+    InternalError,
+    Interrupted,
+    StorageFailed,
+)
 from ensign.store.folder import StudyFolder
 
 _TELL_EVERY_S = 5.0
@@ -69,7 +75,7 @@ def _ended(carried_out: Callable[[], End]) -> tuple[End, str]:
         return carried_out(), ""
     except (KeyboardInterrupt, Interrupted):
         return End.AGAIN, _STOPPED
-    except (FolderBusy, StorageFailed) as error:
+    except (FolderBusy, StorageFailed, InternalError) as error:
         return End.AGAIN, str(error)
     except EnsignError as error:
         return End.FAILED, str(error)
