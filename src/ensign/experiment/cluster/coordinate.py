@@ -7,6 +7,7 @@ command: jobs are found by their names, and what they achieved by their files.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from ensign.experiment.cluster.decide import (
@@ -19,7 +20,7 @@ from ensign.experiment.cluster.decide import (
 )
 from ensign.experiment.cluster.jobs import Executor, Job, JobState, Submission, Task
 from ensign.experiment.cluster.task_files import End, JobLine, JobProgress, TaskFiles
-from ensign.model.errors import ClusterUnreachable
+from ensign.model.errors import ClusterUnreachable, StorageFailed
 
 # Between two looks: longer where a look is much work, and where many tasks are left.
 _POLL_S, _POLL_S_PER_TASK, _LONGEST_POLL_S = 2.0, 0.005, 30.0
@@ -131,16 +132,19 @@ class Coordinator:
         if state.end is End.DONE and self._is_damaged(task):
             state = replace(before, job="", view=None, end=None)
         for lost_job, why in state.lost[len(before.lost) :]:
-            self.files.add_line(task.name, JobLine(lost_job, said=f"ended by: {why}"))
+            with suppress(StorageFailed):
+                self.files.add_line(task.name, JobLine(lost_job, said=f"ended by: {why}"))
         self._set(task, state)
 
     def _seen(self, task: Task, job: Job | None, now_s: float) -> Seen:
         """What there is; of a job that runs, its progress alone."""
         name = task.name
+        self.asked_s[name] = now_s
+        progress = self.files.progress(name)
+        if progress is not None:
+            self.progress[name] = progress
         if job is not None and job.state is not JobState.ENDED:
-            self._ask_progress(name, now_s)
             return Seen(job, None, self.progress.get(name))
-        self._ask_progress(name, now_s)
         trials = self._trials(task) if task.is_race else 0
         return Seen(job, self.files.outcome(name), self.progress.get(name), trials)
 
@@ -151,12 +155,6 @@ class Coordinator:
             return not state.job and asked_s is not None
         due = asked_s is None or now_s - asked_s >= _PROGRESS_EVERY_S
         return state.view == job and (job.state is JobState.QUEUED or not due)
-
-    def _ask_progress(self, name: str, now_s: float) -> None:
-        self.asked_s[name] = now_s
-        progress = self.files.progress(name)
-        if progress is not None:
-            self.progress[name] = progress
 
     def _trials(self, task: Task) -> int:
         host = task.work.host
@@ -179,9 +177,9 @@ class Coordinator:
         for task in waiting[:_MOST_SUBMISSIONS]:
             try:
                 job = self.executor.submit(_placed(task, nodes))
-            except ClusterUnreachable as error:
+            except (ClusterUnreachable, StorageFailed) as error:
                 self.listener.unreachable(str(error))
-                if not self._answers():
+                if isinstance(error, StorageFailed) or not self._answers():
                     return
                 self._set(task, refused(self.states[task.name], str(error), now_s))
                 continue

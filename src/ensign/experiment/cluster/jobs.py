@@ -92,7 +92,7 @@ class Executor(Protocol):
     """A cluster. ClusterUnreachable where it does not answer, or refuses."""
 
     def submit(self, submission: Submission) -> str:
-        """Submits a job; its id."""
+        """Submits a job; its id. StorageFailed where its files cannot be written."""
 
     def jobs(self) -> Mapping[str, Job]:
         """The newest job of each task that the cluster still knows, by task."""

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ensign.experiment.cluster.job import carry_out
 from ensign.experiment.cluster.jobs import Job, JobState, Submission
+from ensign.host.files import storage_errors
 from ensign.host.programs import Bounded, BoundedAnswer, run_bounded
 from ensign.model.errors import ClusterUnreachable, InputError
 
@@ -57,11 +58,11 @@ class Slurm:
         """See `Executor.submit`."""
         said = io.StringIO()
         try:
-            executor = self._submitit.SlurmExecutor(folder=self._folder)
-            executor.update_parameters(**self.parameters(submission))
-            with contextlib.redirect_stderr(said):
+            with storage_errors(self._folder), contextlib.redirect_stderr(said):
+                executor = self._submitit.SlurmExecutor(folder=self._folder)
+                executor.update_parameters(**self.parameters(submission))
                 job = executor.submit(carry_out, submission.task.work)
-        except (self._submitit.core.utils.FailedJobError, OSError, RuntimeError) as error:
+        except (self._submitit.core.utils.FailedJobError, RuntimeError) as error:
             why = " ".join((said.getvalue() or str(error)).split())[:_LONGEST]
             raise ClusterUnreachable(f"{submission.task.name} is not submitted: {why}") from None
         return str(job.job_id)
