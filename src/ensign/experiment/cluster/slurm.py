@@ -59,6 +59,8 @@ class Slurm:
         said = io.StringIO()
         try:
             with storage_errors(self._folder), contextlib.redirect_stderr(said):
+                # What is in it runs as us when a job reads it.
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 executor = self._submitit.SlurmExecutor(folder=self._folder)
                 executor.update_parameters(**self.parameters(submission))
                 job = executor.submit(carry_out, submission.task.work)
