@@ -57,6 +57,18 @@ def test_what_is_true_of_each_kind_is_true_of_the_fleet() -> None:
     assert "equal because none were given" in text
 
 
+def test_a_build_that_is_faster_on_one_kind_alone_is_told_though_the_fleet_gains_nothing() -> None:
+    faster = [host(seed, ratio=0.95) for seed in (1, 2, 3)]
+    slower = [host(seed, "genoa", ratio=1.0526) for seed in (4, 5, 6)]
+    found = fleet(*faster, *slower)
+    assert found.choice == ""
+    assert [each.kind for each in found.own_builds] == ["milan"]
+    text = as_fleet.text(found, 200)
+    assert "For the fleet no variant is shown to be faster than gcc-O2" in text
+    assert "On milan gcc-O3 is 5." in text
+    assert "No other build" not in text
+
+
 def test_one_host_that_is_given_twice_is_told() -> None:
     facts = [("host", "1a2b")]
     found = fleet(host(1, facts=facts), host(2, facts=facts), host(3, facts=[("host", "3c")]))

@@ -76,7 +76,8 @@ class Fleet:
     `equal_shares`: nobody said how large the kinds are. `suite` and `workloads` have the twin's
     rows, too. `choice` is the variant that is fastest for the fleet, where one is shown to be
     faster than the baseline; `own_builds` are kinds on which another one is shown to be faster
-    still. `left_out` are variants and workloads that some host lacks.
+    than that, or than the baseline where there is none. `left_out` are variants and workloads that
+    some host lacks.
     """
 
     name: str

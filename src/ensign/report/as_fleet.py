@@ -148,6 +148,7 @@ def _sentences(found: Fleet) -> Iterator[str]:
         yield f"Nothing is claimed of the fleet: there is a kind {lacking} ({of})."
     elif chosen is None or chosen.fleet is None:
         yield f"For the fleet no variant is shown to be faster than {against} ({of})."
+        yield from _own_builds(found)
     else:
         yield f"For the fleet {sentence(chosen.fleet, found.margin, against=True)}: {of}."
         yield from _by_kind(chosen)
@@ -177,7 +178,7 @@ def _own_builds(found: Fleet) -> Iterator[str]:
     for each in found.own_builds:
         said = sentence(each.comparison, None, against=True)
         yield f"On {clean(each.kind)} {said}: one build for all gives that up."
-    if not found.own_builds:
+    if found.choice and not found.own_builds:
         yield "No other build is shown to be faster on any kind."
 
 

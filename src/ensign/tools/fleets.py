@@ -236,7 +236,7 @@ def merged(
         suite=suite,
         workloads=tuple(row for _, those in rows for row in those),
         choice=choice,
-        own_builds=tuple(merging.own_builds(choice, variants)) if choice else (),
+        own_builds=tuple(merging.own_builds(choice or merging.baseline, variants)),
         left_out=tuple(_left_out(hosts, workloads, variants)),
         findings=(*_findings(hosts, merging, variants), *_of_twin(suite)),
     )
@@ -288,7 +288,7 @@ class _Merging:
         )
 
     def own_builds(self, choice: str, variants: Sequence[str]) -> Iterator[KindChoice]:
-        """Kinds on which another variant is shown to be faster than the fleet's choice.
+        """Kinds on which another variant is shown to be faster than the fleet's (or the baseline).
 
         The level holds for all pairs together (Bonferroni).
         """
