@@ -62,9 +62,11 @@ def test_a_study_on_two_hosts(in_cluster: Ensign, complaint: Line) -> None:
     ]
     assert ensign("report", "study.toml", "--html", "f.html").status == 0
     assert "<svg" in (ensign.folder / "f.html").read_text()
+    assert "gcc-12-O2, by workload" in ensign("report", "study.toml", "--workloads").said
     own = ensign("report", "study.toml", "--host", "genoa-1")
     assert "gcc-12-O2" in own.said
     assert "has no --csv" in complaint("report study.toml --csv -")
+    assert "name it by --host" in complaint("report study.toml --fail-on slower")
 
 
 def test_an_interrupted_coordinator_leaves_jobs_to_the_next(
@@ -111,6 +113,11 @@ def test_wrong_files_say_what_is_wrong(in_cluster: Ensign, complaint: Line) -> N
         assert said in complaint("run study.toml --on cluster.toml")
     assert "no table [cluster]" in complaint("run study.toml --on study.toml")
     assert "--cancel needs --on" in complaint("run study.toml --cancel")
+    path.write_text("hosts.a.count = 1")
+    for option in ("--fail-on slower", "--share-machine"):
+        said = complaint(f"run study.toml --on cluster.toml {option}")
+        assert f"{option.split()[0]} is for a run on this machine" in said
+    assert "no --csv" in complaint("run study.toml --on cluster.toml --csv f.csv")
 
 
 def test_without_slurm_it_says_what_is_missing(

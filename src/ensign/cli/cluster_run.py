@@ -11,7 +11,7 @@ from pathlib import Path
 from ensign.cli.options import Outputs
 from ensign.cli.output import complain, say, write
 from ensign.cli.progress import BuildProgress, StatusLine
-from ensign.cli.study_run import tell_fleet
+from ensign.cli.study_run import check_fleet, tell_fleet
 from ensign.experiment.cluster.coordinate import Coordinator, TaskListener, TaskView, Times
 from ensign.experiment.cluster.jobs import JobState
 from ensign.experiment.cluster.slurm import Slurm
@@ -37,11 +37,12 @@ def run(  # noqa: PLR0913  # what the command line says
     limits: LimitOptions,
     outputs: Outputs,
     *,
+    details: bool,
     confined: bool,
     update_lock: bool,
 ) -> None:
     """See `ensign.cli.study.run`. Errors pass, after what was measured is told."""
-    outputs.check()
+    check_fleet(outputs)
     ports = Ports()
     cluster = read_cluster(on)
     file = open_study(path, ports).with_workloads(workloads).with_limits(limits)
@@ -63,7 +64,7 @@ def run(  # noqa: PLR0913  # what the command line says
         except KeyboardInterrupt:
             line.clear()
             raise Interrupted(_interrupted(coordinator, cluster, path, on)) from None
-    _tell(file, views, outputs)
+    _tell(file, views, outputs, details=details)
 
 
 def cancel(path: Path, on: Path) -> None:
@@ -93,7 +94,7 @@ def _interrupted(coordinator: Coordinator, cluster: Cluster, path: Path, on: Pat
     )
 
 
-def _tell(file: StudyFile, views: Sequence[TaskView], outputs: Outputs) -> None:
+def _tell(file: StudyFile, views: Sequence[TaskView], outputs: Outputs, *, details: bool) -> None:
     """The result as far as there is one; then CommandFailed where a task was given up."""
     failed: dict[str, list[str]] = {}
     for view in views:
@@ -101,7 +102,7 @@ def _tell(file: StudyFile, views: Sequence[TaskView], outputs: Outputs) -> None:
             failed.setdefault(view.state.why, []).append(view.task.name)
     text = "\n".join(f"{', '.join(names)}: {why}" for why, names in failed.items())
     try:
-        tell_fleet(fleet_of_study(file), outputs)
+        tell_fleet(fleet_of_study(file), outputs, every_workload=details)
     except InputError as error:
         if failed:
             raise CommandFailed(text) from None

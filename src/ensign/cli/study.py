@@ -115,9 +115,17 @@ def run(  # noqa: PLR0913  # one parameter per option of the command line
         if cancel:
             cluster_run.cancel(study, on)
             return
+        here = {
+            "--fail-on": fail_on,
+            "--share-machine": share_machine,
+            "--install-build-deps": install_build_deps,
+        }
+        alone = [name for name, given in here.items() if given]
+        if alone:
+            raise InputError(f"{alone[0]} is for a run on this machine: it does not go with --on")
         cluster_run.run(
-            study, on, workload or [], limits, outputs, confined=not unconfined,
-            update_lock=update_lock,
+            study, on, workload or [], limits, outputs, details=details,
+            confined=not unconfined, update_lock=update_lock,
         )  # fmt: skip
         return
     if cancel:
@@ -144,7 +152,11 @@ def report(  # noqa: PLR0913  # one parameter per option of the command line
     outputs: Outputs,
     host: Annotated[
         str | None,
-        typer.Option("--host", help="Of a study on a cluster: this host's own report."),
+        typer.Option(
+            "--host",
+            help="Of a study on a cluster: this host's own report; 'local' is what this machine "
+            "raced without it.",
+        ),
     ] = None,
     details: Details = False,
     every_workload: Annotated[
@@ -171,6 +183,8 @@ def report(  # noqa: PLR0913  # one parameter per option of the command line
         _end(study_run.verify(study, signers))
         return
     failing = FailOn(tuple(fail_on or ()))
+    if fail_on and host is None and study_run.is_on_cluster(study):
+        raise InputError("--fail-on is for one host's results: name it by --host")
     result = study_run.report(
         study, outputs, host=host, details=details, every_workload=every_workload
     )

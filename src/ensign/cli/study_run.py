@@ -34,6 +34,7 @@ from ensign.tools.diff_studies import differences
 from ensign.tools.fleets import fleet_of, fleet_of_study, parse_host, parse_shares
 
 _DIFFERS = 1
+_THIS_MACHINE = "local"
 
 
 def plan(path: Path, workloads: Sequence[str], on: Path | None = None) -> None:
@@ -134,19 +135,24 @@ def report(
 
     None where it is a fleet's.
     """
+    if host is None and is_on_cluster(path):
+        check_fleet(outputs)
+        found_fleet = fleet_of_study(open_study(path))
+        tell_fleet(found_fleet, outputs, every_workload=every_workload or details)
+        return None
     outputs.check()
-    if host is None and not bundles.is_bundle(path):
-        file = open_study(path)
-        if read_hosts(study_folder(file)) is not None:
-            tell_fleet(fleet_of_study(file), outputs)
-            return None
-    with bundles.opened(path, host or "") as found:
+    with bundles.opened(path, "" if host in (None, _THIS_MACHINE) else host) as found:
         result = found.result()
     if outputs.are_asked_for:
         outputs.write(result)
     else:
         show(result, outputs, details=details, every_workload=every_workload)
     return result
+
+
+def is_on_cluster(path: Path) -> bool:
+    """True for a study that was given to a cluster. InputError as `open_study`."""
+    return not bundles.is_bundle(path) and read_hosts(study_folder(open_study(path))) is not None
 
 
 def diff_studies(a: Path, b: Path, outputs: Outputs) -> None:
@@ -169,19 +175,25 @@ def merge(results: Sequence[str], shares: Sequence[str], outputs: Outputs) -> No
     tell_fleet(fleet_of([parse_host(each) for each in results], parse_shares(shares)), outputs)
 
 
-def tell_fleet(found: Fleet, outputs: Outputs) -> None:
-    """Writes or prints what is true of a fleet. InputError for a format that only hosts have."""
-    texts = {
-        "markdown": partial(as_fleet.markdown, found),
-        "json": partial(as_fleet.as_json, found),
-        "html": partial(fleet_page.render, found),
-    }
-    lacking = [name for name, target in outputs.files.items() if target and name not in texts]
+_FLEET_FORMATS = {
+    "markdown": as_fleet.markdown, "json": as_fleet.as_json, "html": fleet_page.render,
+}  # fmt: skip
+
+
+def check_fleet(outputs: Outputs) -> None:
+    """InputError for a format that a host has, and no fleet, or that cannot be written."""
+    lacking = [name for name, to in outputs.files.items() if to and name not in _FLEET_FORMATS]
     if lacking:
-        raise InputError(f"a fleet has no --{lacking[0]}; with --host NAME each host has")
-    outputs.write_texts(texts)
+        raise InputError(f"a fleet has no --{lacking[0]}; 'ensign report --host NAME' has")
+    outputs.check()
+
+
+def tell_fleet(found: Fleet, outputs: Outputs, *, every_workload: bool = False) -> None:
+    """Writes or prints what is true of a fleet."""
+    check_fleet(outputs)
+    outputs.write_texts({name: partial(of, found) for name, of in _FLEET_FORMATS.items()})
     if not outputs.are_asked_for:
-        say(as_fleet.text(found, screen_of(sys.stdout).width))
+        say(as_fleet.text(found, screen_of(sys.stdout).width, every_workload=every_workload))
 
 
 def bundle(path: Path, output: Path | None, key: Path | None) -> None:

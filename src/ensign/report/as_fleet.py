@@ -22,7 +22,7 @@ _METHOD = (
 )
 
 
-def text(found: Fleet, width: int = 80) -> str:
+def text(found: Fleet, width: int = 80, *, every_workload: bool = False) -> str:
     """For a terminal or a file: prose wrapped, tables as wide as they must be."""
     view = fleet_view(found)
     lines: list[str] = []
@@ -30,7 +30,7 @@ def text(found: Fleet, width: int = 80) -> str:
         lines += wrapped(each, width)
     for warning in view.warnings:
         lines += wrapped(f"! {warning}", width)
-    for table in (view.suite, view.hosts):
+    for table in (view.suite, view.hosts, *(view.workloads if every_workload else ())):
         lines += ["", *aligned(table)]
     lines += [""]
     for note in view.notes:
