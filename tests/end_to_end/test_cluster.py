@@ -65,6 +65,8 @@ def test_a_study_on_two_hosts(in_cluster: Ensign, complaint: Line) -> None:
     assert "gcc-12-O2, by workload" in ensign("report", "study.toml", "--workloads").said
     own = ensign("report", "study.toml", "--host", "genoa-1")
     assert "gcc-12-O2" in own.said
+    assert "there are local, milan-1, genoa-1" in complaint("report study.toml --host n1")
+    assert "nothing of study.toml has been measured" in complaint("report study.toml --host local")
     assert "has no --csv" in complaint("report study.toml --csv -")
     assert "name it by --host" in complaint("report study.toml --fail-on slower")
 

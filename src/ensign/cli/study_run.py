@@ -141,13 +141,25 @@ def report(
         tell_fleet(found_fleet, outputs, every_workload=every_workload or details)
         return None
     outputs.check()
-    with bundles.opened(path, "" if host in (None, _THIS_MACHINE) else host) as found:
+    with bundles.opened(path, _slot(path, host)) as found:
         result = found.result()
     if outputs.are_asked_for:
         outputs.write(result)
     else:
         show(result, outputs, details=details, every_workload=every_workload)
     return result
+
+
+def _slot(path: Path, host: str | None) -> str:
+    """Name of one of the study's hosts; empty: this machine. InputError where there is none."""
+    if not host or host == _THIS_MACHINE or bundles.is_bundle(path):
+        return ""
+    known = read_hosts(study_folder(open_study(path)))
+    names = [] if known is None else [slot.name for slot in known.hosts]
+    if host not in names:
+        there = ", ".join((_THIS_MACHINE, *names))
+        raise InputError(f"{path} has no host '{host}'; there are {there}")
+    return host
 
 
 def is_on_cluster(path: Path) -> bool:

@@ -195,8 +195,6 @@ def opened(path: Path, host: str = "") -> Iterator[StudyEvidence | BundledCompar
 
     With `host`, the results of that one of a cluster. InputError as `read_study` and `unpack`.
     """
-    if host and is_bundle(path):
-        raise InputError(f"{path} is a bundle, which has one host: leave out --host")
     if not is_bundle(path):
         file = replace(open_study(path), host=host)
         yield StudyEvidence(path, file, folder_of(file).root / "report.html")
