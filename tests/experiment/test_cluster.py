@@ -27,7 +27,9 @@ from ensign.experiment.cluster.task_files import (
     TaskFiles,
     TaskOutcome,
 )
-from ensign.model.errors import ClusterUnreachable
+from ensign.experiment.cluster.tasks import require_free_nodes
+from ensign.model.cluster import Cluster, HostSlot
+from ensign.model.errors import ClusterUnreachable, InputError
 from ensign.store.folder import StudyFolder
 from simulated_cluster import ASKED, SimulatedCluster, asked_anew, build, race
 
@@ -283,3 +285,21 @@ def test_work_of_the_coordinator_grows_with_the_jobs(files: TaskFiles) -> None:
         coordinator(cluster, tasks).run()
         read[count] = len(calls) / count
     assert read[120] < 1.5 * read[30]
+
+
+def test_hosts_are_called_by_their_nodes_or_by_their_kind() -> None:
+    hosts = {"milan": {"nodes": ["n1", "n2"]}, "genoa": {"count": 2}}
+    cluster = Cluster.model_validate({"hosts": hosts})
+    assert [(slot.name, slot.kind, slot.node) for slot in cluster.slots] == [
+        ("n1", "milan", "n1"), ("n2", "milan", "n2"), ("genoa-1", "genoa", ""),
+        ("genoa-2", "genoa", ""),
+    ]  # fmt: skip
+
+
+def test_a_node_does_not_race_as_two_hosts(files: TaskFiles) -> None:
+    files.take_node("genoa-1", "n1")
+    both = [HostSlot("n1", "milan", "n1"), HostSlot("genoa-1", "genoa", "")]
+    with pytest.raises(InputError, match="node n1 has raced as genoa-1 already"):
+        require_free_nodes(both, files)
+    require_free_nodes(both[:1], files)
+    assert files.take_node("n1", "n1"), "genoa-1 is no host of the study any more"

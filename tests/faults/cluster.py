@@ -127,7 +127,7 @@ class Trial:
 
 def _racing(trial: Trial) -> None:
     """Waits until a host has measured something and goes on."""
-    _until(lambda: any("milan-" in each for each in trial.trials()))
+    _until(lambda: bool(trial.trials()))
 
 
 def _both_racing(trial: Trial) -> None:

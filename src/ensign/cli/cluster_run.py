@@ -16,7 +16,12 @@ from ensign.experiment.cluster.coordinate import Coordinator, TaskListener, Task
 from ensign.experiment.cluster.jobs import JobState
 from ensign.experiment.cluster.slurm import Slurm
 from ensign.experiment.cluster.task_files import End, TaskFiles
-from ensign.experiment.cluster.tasks import study_folder, tasks_of, write_hosts
+from ensign.experiment.cluster.tasks import (
+    require_free_nodes,
+    study_folder,
+    tasks_of,
+    write_hosts,
+)
 from ensign.experiment.ports import Ports
 from ensign.experiment.study.prepare import obtain_inputs, open_cache, open_study
 from ensign.experiment.study_file import LimitOptions, StudyFile, read_cluster
@@ -55,10 +60,12 @@ def run(  # noqa: PLR0913  # what the command line says
             lock = obtain_inputs(file, cache, ports, progress.show, update_lock=update_lock)
         write_hosts(folder, cluster)
         tasks = tasks_of(file, cluster, lock, tuple(workloads), limits)
+        files = TaskFiles(folder)
+        require_free_nodes(cluster.slots, files)
         patience_s = parse_duration_ns(cluster.patience) / 1e9
         times = Times(time.monotonic, time.sleep, patience_s)
         shown = _Shown(line)
-        coordinator = Coordinator(tasks, slurm, TaskFiles(folder), times, shown)
+        coordinator = Coordinator(tasks, slurm, files, times, shown)
         try:
             views = coordinator.run()
         except KeyboardInterrupt:

@@ -7,19 +7,25 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ensign.model.study_values import Duration, Reference, SizeText
+from ensign.model.study_values import Duration, SizeText
 from ensign.model.validation import Section
 
+# They become lines of a batch script.
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.,@:+-]*$", max_length=200)]
+Features = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9(\[!][A-Za-z0-9_.,:=@+&|()\[\]*!-]*$", max_length=200)
+]
+NodeName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
 KindName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.+-]*$", max_length=60)]
 
 
 class Placement(Section):
     """Where jobs go, in Slurm's words; what is not said here, the whole cluster's table says."""
 
-    partition: Reference | None = Field(default=None, description="Slurm's partition")
-    account: Reference | None = Field(default=None, description="whom the time is charged to")
-    qos: Reference | None = Field(default=None, description="quality of service")
-    constraint: Reference | None = Field(
+    partition: Word | None = Field(default=None, description="Slurm's partition")
+    account: Word | None = Field(default=None, description="whom the time is charged to")
+    qos: Word | None = Field(default=None, description="quality of service")
+    constraint: Features | None = Field(
         default=None, description="features of a node (sbatch --constraint)"
     )
 
@@ -36,7 +42,7 @@ class BuildJobs(Placement):
 class HostGroup(Placement):
     """Hosts of one kind: named nodes, or how many, wherever Slurm has them."""
 
-    nodes: list[Reference] = Field(default_factory=list, description="these nodes")
+    nodes: list[NodeName] = Field(default_factory=list, description="these nodes")
     count: int | None = Field(default=None, ge=1, le=1000, description="so many different nodes")
     share: float | None = Field(
         default=None, gt=0, description="share of the fleet; shares count relative to each other"
@@ -46,14 +52,12 @@ class HostGroup(Placement):
     def _says_which(self) -> Self:
         if bool(self.nodes) == (self.count is not None):
             raise ValueError("say one of 'nodes', which names them, and 'count'")
-        if len(set(self.nodes)) < len(self.nodes):
-            raise ValueError("a node is named twice")
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class HostSlot:
-    """One host of a kind: `node` is empty where Slurm chooses it, at the first job."""
+    """One host of a kind: its node, or `KIND-NUMBER` where Slurm chooses that at the first job."""
 
     name: str
     kind: str
@@ -79,10 +83,10 @@ class Cluster(Placement):
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
-        nodes = [node for group in self.hosts.values() for node in group.nodes]
-        twice = next((node for node in nodes if nodes.count(node) > 1), "")
+        names = [slot.name for slot in self.slots]
+        twice = next((name for name in names if names.count(name) > 1), "")
         if twice:
-            raise ValueError(f"node '{twice}' is of two kinds")
+            raise ValueError(f"'{twice}' is two hosts")
         said = [group.share is not None for group in self.hosts.values()]
         if any(said) and not all(said):
             raise ValueError("give each kind a 'share', or none")
@@ -97,7 +101,7 @@ class Cluster(Placement):
     def slots(self) -> tuple[HostSlot, ...]:
         """Every host, in the order of kinds."""
         return tuple(
-            HostSlot(f"{kind}-{number}", kind, node)
+            HostSlot(node or f"{kind}-{number}", kind, node)
             for kind, group in self.hosts.items()
             for number, node in enumerate(group.nodes or [""] * (group.count or 0), start=1)
         )

@@ -22,6 +22,9 @@ Where = tuple[str | int, ...]
 _PATTERNS = {
     r"^[a-z0-9][a-z0-9_.+-]*$": "must be small letters, digits and _.+-, a letter or digit first",
     r"^[a-z][a-z0-9_]*$": "must be small letters, digits and _, a letter first",
+    r"^[A-Za-z0-9][A-Za-z0-9_.,@:+-]*$": "must be letters, digits and _.,@:+-, without spaces",
+    r"^[A-Za-z0-9(\[!][A-Za-z0-9_.,:=@+&|()\[\]*!-]*$": "must be features joined by & or |",
+    r"^[A-Za-z0-9][A-Za-z0-9_.-]*$": "must be the name of one node",
     r"^[0-9a-f]{64}$": "must be the 64 small hexadecimal digits of a SHA-256",
 }
 _WANTED = {

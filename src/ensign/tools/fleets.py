@@ -161,7 +161,7 @@ def fleet_of_study(file: StudyFile) -> Fleet:
 def _host_of_study(file: StudyFile, slot: HostSlot, files: TaskFiles) -> MeasuredHost:
     study, record, trials = stored_rounds(replace(file, host=slot.name))
     lines = [line for line in files.lines(slot.name) if line.node]
-    node = f" ({lines[-1].node})" if lines else ""
+    node = f" ({lines[-1].node})" if lines and lines[-1].node != slot.name else ""
     jobs = tuple(dict.fromkeys(line.job for line in lines))
     host = MeasuredHost(f"{slot.name}{node}", study, record, trials, slot.kind, jobs, slot.name)
     _require_rounds(host, host.costs([each.name for each in study.workloads]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -115,6 +115,14 @@ class TaskFiles:
         except ValidationError:
             path = self.folder.json_file(name)
             raise InputError(f"{path} is damaged; delete it and run again") from None
+
+    def forget_nodes(self, tasks: Collection[str]) -> None:
+        """Leaves nodes to others that were those of tasks which are no more."""
+        with self._locked():
+            nodes = self.nodes()
+            kept = {task: node for task, node in nodes.items() if task in tasks}
+            if kept != nodes:
+                self._write("nodes", kept)
 
     def take_node(self, task: str, node: str) -> bool:
         """True if the node is this task's from now on, or was before.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import TypeAdapter, ValidationError
 
 from ensign.experiment.cluster.jobs import Task, Work
+from ensign.experiment.cluster.task_files import TaskFiles
 from ensign.experiment.study_file import LimitOptions, StudyFile
 from ensign.model.cluster import Cluster, HostSlot
 from ensign.model.errors import InputError
@@ -16,6 +18,8 @@ from ensign.model.units import parse_duration_ns, parse_size_bytes
 from ensign.store.folder import StudyFolder
 
 _CLUSTER = "cluster"
+# No node has a colon in its name.
+_BUILD = "build:"
 _NO_LIMITS = LimitOptions()
 
 
@@ -51,6 +55,19 @@ def read_hosts(folder: StudyFolder) -> StudyHosts | None:
         raise InputError(f"{path} is damaged; delete it and run again") from None
 
 
+def require_free_nodes(slots: Sequence[HostSlot], files: TaskFiles) -> None:
+    """InputError where a node that is named has results as another host of the study."""
+    files.forget_nodes([slot.name for slot in slots])
+    owners = {node: task for task, node in files.nodes().items()}
+    for slot in slots:
+        owner = owners.get(slot.node, slot.name)
+        if slot.node and owner != slot.name:
+            raise InputError(
+                f"node {slot.node} has raced as {owner} already: take {owner} out of the file, or "
+                f"leave out {slot.node}"
+            )
+
+
 def tasks_of(
     file: StudyFile,
     cluster: Cluster,
@@ -75,7 +92,7 @@ def tasks_of(
     of_builds = cluster.placement(builds)
     building = (
         Task(
-            work(f"build-{number + 1}", part=(number, parts)),
+            work(f"{_BUILD}{number + 1}", part=(number, parts)),
             of_builds,
             parse_duration_ns(builds.time_limit) / 1e9,
             builds.cpus,
