@@ -125,8 +125,7 @@ def test_wrong_files_say_what_is_wrong(in_cluster: Ensign, complaint: Line) -> N
     assert "no --csv" in complaint("run study.toml --on cluster.toml --csv f.csv")
 
 
-def test_without_slurm_it_says_what_is_missing(
-    in_cluster: Ensign, complaint: Line, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(in_cluster.folder))
-    assert "--on needs Slurm's commands" in complaint("run study.toml --on cluster.toml")
+def test_without_slurm_it_says_what_is_missing(in_cluster: Ensign, complaint: Line) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(in_cluster.folder))
+        assert "--on needs Slurm's commands" in complaint("run study.toml --on cluster.toml")
