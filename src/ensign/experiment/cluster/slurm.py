@@ -11,7 +11,9 @@ import hashlib
 import io
 import math
 import os
+import shlex
 import shutil
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -31,6 +33,8 @@ _BYTES_PER_MB = 1 << 20
 # Of a job's time, for what is to be written when it is told to stop (s).
 _WARNED_S = 60
 _LONGEST = 300
+# In the place of the batch script's shell, which would outlive Slurm's own process.
+_PYTHON = f"exec {shlex.quote(sys.executable)}"
 
 
 class Slurm:
@@ -61,7 +65,7 @@ class Slurm:
             with storage_errors(self._folder), contextlib.redirect_stderr(said):
                 # What is in it runs as us when a job reads it.
                 self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                executor = self._submitit.SlurmExecutor(folder=self._folder)
+                executor = self._submitit.SlurmExecutor(folder=self._folder, python=_PYTHON)
                 executor.update_parameters(**self.parameters(submission))
                 job = executor.submit(carry_out, submission.task.work)
         except (self._submitit.core.utils.FailedJobError, RuntimeError) as error:
@@ -77,7 +81,9 @@ class Slurm:
             "job_name": self._prefix + task.name,
             "time": max(1, math.ceil(task.time_limit_s / 60)),
             # Instead of submitit's own signal, by which it would requeue the job itself.
-            "additional_parameters": {"signal": f"TERM@{_WARNED_S}"},
+            "additional_parameters": {"signal": f"B:TERM@{_WARNED_S}"},
+            # A step of srun may have fewer CPUs than its job.
+            "use_srun": False,
             "stderr_to_stdout": True,
         }
         if task.exclusive:
