@@ -38,6 +38,7 @@ from ensign.model.errors import (
     FolderBusy,
     InternalError,
     Interrupted,
+    RaceFailed,
     StorageFailed,
 )
 from ensign.store.folder import StudyFolder
@@ -70,12 +71,12 @@ def study_of(work: Work, ports: Ports) -> StudyFile:
 
 
 def _ended(carried_out: Callable[[], End]) -> tuple[End, str]:
-    """How it ended, and why. What the machine refused may go well another time."""
+    """How it ended, and why. What the machine refused may go well another time, as may a race."""
     try:
         return carried_out(), ""
     except (KeyboardInterrupt, Interrupted):
         return End.AGAIN, _STOPPED
-    except (FolderBusy, StorageFailed, InternalError) as error:
+    except (FolderBusy, StorageFailed, InternalError, RaceFailed) as error:
         return End.AGAIN, str(error)
     except EnsignError as error:
         return End.FAILED, str(error)
