@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import getpass
 import os
+import random
 import secrets
 import shutil
 import signal
@@ -24,6 +25,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+# Daemons end with who started them, however that ends.
+_WITH_PARENT = ("setpriv", "--pdeathsig", "TERM")
 _READY_S = 60.0
 _STOPPED_S = 20.0
 _CONFIGURATION = """\
@@ -115,9 +118,13 @@ class LocalSlurm:
             raise SystemExit(f"{argv[0]} is not installed: slurm-wlm and munge have it")
         with (self.folder / f"{name}.out").open("ab") as log:
             self.daemons[name] = subprocess.Popen(
-                [program, *argv[1:]], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env=self.env, start_new_session=True,
-            )  # fmt: skip
+                [*_WITH_PARENT, program, *argv[1:]],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self.env,
+                start_new_session=True,
+            )
 
     def kill_daemon(self, name: str, number: int = signal.SIGKILL) -> None:
         """Ends one, and waits until it has gone."""
@@ -186,13 +193,15 @@ def _until(there: Callable[[], bool], what: str, *, fail: bool = True) -> None:
 
 
 def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    """Below those that the kernel gives to connections, which come and go."""
+    found: list[int] = []
+    for port in random.sample(range(10_000, 20_000), 1000):
+        with socket.socket() as each, suppress(OSError):
+            each.bind(("127.0.0.1", port))
+            found.append(port)
+        if len(found) == count:
+            break
+    return found
 
 
 def main(argv: Sequence[str]) -> int:
