@@ -290,8 +290,8 @@ def test_a_program_that_is_built_anew_during_its_race_is_an_error(ensign: Ensign
     )
     swap.chmod(0o755)
     done = ensign(
-        "compare", str(first), str(second), "--race-same", "--budget", "10s", "--prepare", "./swap",
-        "--export-json", "out.json",
+        "compare", str(first), str(second), "--race-same", "--budget", "60s", "--max-runs", "30",
+        "--prepare", "./swap", "--export-json", "out.json",
     )  # fmt: skip
     assert done.status == 0, done.err
     assert any("libwork.so" in text for text in something_else(ensign))
