@@ -153,14 +153,14 @@ def test_a_job_that_the_cluster_refuses_is_given_up_with_its_words(files: TaskFi
 
     def refusing(submission: Submission) -> str:
         if submission.task.name == "milan-1":
-            raise ClusterUnreachable("milan-1 is not submitted: invalid partition specified: benc")
+            raise ClusterUnreachable("not submitted: invalid partition specified: benc")
         return submit(submission)
 
     cluster.submit = refusing  # type: ignore[method-assign]
     found = coordinator(cluster, TASKS).run()
     assert ends(found) == {"build-1": End.DONE, "milan-1": End.FAILED, "milan-2": End.DONE}
     assert found[1].state.why.endswith("invalid partition specified: benc")
-    assert cluster.now_s < 300
+    assert cluster.now_s < 120
 
 
 def test_hosts_that_nobody_names_get_different_nodes(files: TaskFiles) -> None:

@@ -178,7 +178,7 @@ class Coordinator:
             try:
                 job = self.executor.submit(_placed(task, nodes))
             except (ClusterUnreachable, StorageFailed) as error:
-                self.listener.unreachable(str(error))
+                self.listener.unreachable(f"{task.name}: {error}")
                 if isinstance(error, StorageFailed) or not self._answers():
                     return
                 self._set(task, refused(self.states[task.name], str(error), now_s))

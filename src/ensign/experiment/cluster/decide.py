@@ -13,6 +13,7 @@ from ensign.experiment.cluster.task_files import End, JobProgress, Phase, TaskOu
 
 # Jobs in a row that get no execution further, until a task is given up.
 MOST_ATTEMPTS = 4
+_MOST_REFUSALS = 3
 # Until what a job wrote at its end is seen on every node.
 SETTLE_S = 15.0
 _DELAYS_S = (0.0, 5.0, 30.0, 120.0)
@@ -94,7 +95,7 @@ def may_submit(state: TaskState, now_s: float) -> bool:
 def refused(state: TaskState, why: str, now_s: float) -> TaskState:
     """The state after a cluster that answers refused a job: it is tried again, but not for long."""
     attempts = state.attempts + 1
-    if attempts < MOST_ATTEMPTS:
+    if attempts < _MOST_REFUSALS:
         later_s = now_s + _DELAYS_S[attempts]
         return replace(state, attempts=attempts, not_before_s=later_s)
     return replace(state, end=End.FAILED, why=why)

@@ -70,7 +70,7 @@ class Slurm:
                 job = executor.submit(carry_out, submission.task.work)
         except (self._submitit.core.utils.FailedJobError, RuntimeError) as error:
             why = " ".join((said.getvalue() or str(error)).split())[:_LONGEST]
-            raise ClusterUnreachable(f"{submission.task.name} is not submitted: {why}") from None
+            raise ClusterUnreachable(f"not submitted: {why}") from None
         return str(job.job_id)
 
     def parameters(self, submission: Submission) -> dict[str, object]:
