@@ -98,6 +98,8 @@ def render(result: Result) -> str:
     return fill(
         "result.html",
         result=result,
+        title=result.title,
+        version=result.version,
         digest_tag=_digest_tag(result),
         view=view,
         verdict=verdict_of(result),

@@ -23,6 +23,7 @@ def render(found: Fleet) -> str:
     return fill(
         "fleet.html",
         title=found.title or found.name,
+        digest_tag="",
         headline=headline,
         details=details,
         figures=[_chart(row, found) for row in found.suite],
