@@ -18,12 +18,12 @@ from ensign.experiment.cluster.slurm import Slurm
 from ensign.experiment.cluster.task_files import End, TaskFiles
 from ensign.experiment.cluster.tasks import (
     require_free_nodes,
-    study_folder,
     tasks_of,
     write_hosts,
 )
 from ensign.experiment.ports import Ports
 from ensign.experiment.study.prepare import obtain_inputs, open_cache, open_study
+from ensign.experiment.study.run import folder_of
 from ensign.experiment.study_file import LimitOptions, StudyFile, read_cluster
 from ensign.model.cluster import Cluster
 from ensign.model.errors import ClusterUnreachable, CommandFailed, InputError, Interrupted
@@ -52,7 +52,7 @@ def run(  # noqa: PLR0913  # what the command line says
     cluster = read_cluster(on)
     file = open_study(path, ports).with_workloads(workloads).with_limits(limits)
     file = file if confined else file.unconfined()
-    folder = study_folder(file)
+    folder = folder_of(file)
     slurm = Slurm(folder.root / _JOBS)
     with folder.locked(), StatusLine(sys.stderr) as line:
         with open_cache(ports) as cache:
@@ -77,7 +77,7 @@ def run(  # noqa: PLR0913  # what the command line says
 def cancel(path: Path, on: Path) -> None:
     """Cancels the jobs of a study. Errors pass."""
     file = open_study(path)
-    folder = study_folder(file)
+    folder = folder_of(file)
     tasks = tasks_of(file, read_cluster(on), "")
     slurm = Slurm(folder.root / _JOBS)
     times = Times(time.monotonic, time.sleep)

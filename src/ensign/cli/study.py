@@ -183,13 +183,11 @@ def report(  # noqa: PLR0913  # one parameter per option of the command line
         _end(study_run.verify(study, signers))
         return
     failing = FailOn(tuple(fail_on or ()))
-    if fail_on and host is None and study_run.is_on_cluster(study):
-        raise InputError("--fail-on is for one host's results: name it by --host")
-    result = study_run.report(
-        study, outputs, host=host, details=details, every_workload=every_workload
+    _end(
+        study_run.report(
+            study, outputs, failing, host=host, details=details, every_workload=every_workload
+        )
     )
-    if result is not None:
-        _end(failing.status(result))
 
 
 @expanded(outputs=output_options("markdown", "json"))

@@ -11,7 +11,7 @@ from ensign.cli.experiment import machine_lock, show, tell
 from ensign.cli.options import FailOn, Outputs
 from ensign.cli.output import complain, say, write
 from ensign.cli.progress import BuildProgress, RoundsProgress, StatusLine, screen_of
-from ensign.experiment.cluster.tasks import read_hosts, study_folder
+from ensign.experiment.cluster.tasks import StudyHosts, read_hosts
 from ensign.experiment.confinement import confined_ports
 from ensign.experiment.ports import Ports
 from ensign.experiment.record import Verification
@@ -29,7 +29,7 @@ from ensign.model.results import Result
 from ensign.model.units import format_size, parse_duration_ns
 from ensign.report import as_difference, as_fleet, as_html, as_plan, fleet_page
 from ensign.tools import bundles
-from ensign.tools.bundles import keep_figures
+from ensign.tools.bundles import StudyEvidence, keep_figures
 from ensign.tools.diff_studies import differences
 from ensign.tools.fleets import fleet_of, fleet_of_study, parse_host, parse_shares
 
@@ -128,43 +128,45 @@ def study_progress(line: StatusLine) -> ProgressCallbacks:
     )
 
 
-def report(
-    path: Path, outputs: Outputs, *, host: str | None, details: bool, every_workload: bool
-) -> Result | None:
-    """See `ensign.cli.study.report`. Where files are asked for, only they are written.
-
-    None where it is a fleet's.
-    """
-    if host is None and is_on_cluster(path):
-        check_fleet(outputs)
-        found_fleet = fleet_of_study(open_study(path))
-        tell_fleet(found_fleet, outputs, every_workload=every_workload or details)
-        return None
+def report(  # what the command line says
+    path: Path,
+    outputs: Outputs,
+    fail_on: FailOn,
+    *,
+    host: str | None,
+    details: bool,
+    every_workload: bool,
+) -> int:
+    """See `ensign.cli.study.report`. Where files are asked for, only they are written."""
     outputs.check()
-    with bundles.opened(path, _slot(path, host)) as found:
+    with bundles.opened(path) as found:
+        if isinstance(found, StudyEvidence):
+            hosts = read_hosts(folder_of(found.file))
+            if hosts is not None and host is None:
+                check_fleet(outputs)
+                if fail_on.words:
+                    raise InputError("--fail-on is for one host's results: name it by --host")
+                fleet = fleet_of_study(found.file)
+                tell_fleet(fleet, outputs, every_workload=every_workload or details)
+                return 0
+            found = found.of_host(_slot(path, hosts, host))  # noqa: PLW2901  # the same, of one host
         result = found.result()
     if outputs.are_asked_for:
         outputs.write(result)
     else:
         show(result, outputs, details=details, every_workload=every_workload)
-    return result
+    return fail_on.status(result)
 
 
-def _slot(path: Path, host: str | None) -> str:
+def _slot(path: Path, hosts: StudyHosts | None, asked: str | None) -> str:
     """Name of one of the study's hosts; empty: this machine. InputError where there is none."""
-    if not host or host == _THIS_MACHINE or bundles.is_bundle(path):
+    if not asked or asked == _THIS_MACHINE:
         return ""
-    known = read_hosts(study_folder(open_study(path)))
-    names = [] if known is None else [slot.name for slot in known.hosts]
-    if host not in names:
+    names = [] if hosts is None else [slot.name for slot in hosts.hosts]
+    if asked not in names:
         there = ", ".join((_THIS_MACHINE, *names))
-        raise InputError(f"{path} has no host '{host}'; there are {there}")
-    return host
-
-
-def is_on_cluster(path: Path) -> bool:
-    """True for a study that was given to a cluster. InputError as `open_study`."""
-    return not bundles.is_bundle(path) and read_hosts(study_folder(open_study(path))) is not None
+        raise InputError(f"{path} has no host '{asked}'; there are {there}")
+    return asked
 
 
 def diff_studies(a: Path, b: Path, outputs: Outputs) -> None:
@@ -183,7 +185,7 @@ def diff_studies(a: Path, b: Path, outputs: Outputs) -> None:
 
 def merge(results: Sequence[str], shares: Sequence[str], outputs: Outputs) -> None:
     """See `ensign.cli.study.merge`."""
-    outputs.check()
+    check_fleet(outputs)
     tell_fleet(fleet_of([parse_host(each) for each in results], parse_shares(shares)), outputs)
 
 
@@ -201,8 +203,7 @@ def check_fleet(outputs: Outputs) -> None:
 
 
 def tell_fleet(found: Fleet, outputs: Outputs, *, every_workload: bool = False) -> None:
-    """Writes or prints what is true of a fleet."""
-    check_fleet(outputs)
+    """Writes or prints what is true of a fleet, after `check_fleet`."""
     outputs.write_texts({name: partial(of, found) for name, of in _FLEET_FORMATS.items()})
     if not outputs.are_asked_for:
         say(as_fleet.text(found, screen_of(sys.stdout).width, every_workload=every_workload))

@@ -38,6 +38,10 @@ class BuildJobs(Placement):
     memory: SizeText | None = Field(default=None, description="memory of each")
     time_limit: Duration = Field(default="4h", description="most that one may take")
 
+    def parts(self, variants: int) -> int:
+        """Number of jobs among which so many variants are dealt; each builds the baseline, too."""
+        return max(1, min(self.jobs, variants - 1))
+
 
 class HostGroup(Placement):
     """Hosts of one kind: named nodes, or how many, wherever Slurm has them."""
@@ -47,6 +51,11 @@ class HostGroup(Placement):
     share: float | None = Field(
         default=None, gt=0, description="share of the fleet; shares count relative to each other"
     )
+
+    @property
+    def size(self) -> int:
+        """Number of hosts."""
+        return len(self.nodes) or self.count or 0
 
     @model_validator(mode="after")
     def _says_which(self) -> Self:
@@ -103,7 +112,7 @@ class Cluster(Placement):
         return tuple(
             HostSlot(node or f"{kind}-{number}", kind, node)
             for kind, group in self.hosts.items()
-            for number, node in enumerate(group.nodes or [""] * (group.count or 0), start=1)
+            for number, node in enumerate(group.nodes or [""] * group.size, start=1)
         )
 
     def placement(self, of: Placement) -> dict[str, str]:

@@ -56,10 +56,10 @@ def on_cluster(cluster: Cluster, expected: Expectation, budget_ns: float, width:
     """What a cluster is going to be given, before anything is submitted."""
     builds = [each for each in expected.work if each.basis != "budget"]
     build_s = known_sum(each.wall_s for each in builds)
-    jobs = max(1, min(cluster.builds.jobs, len(expected.variants) - 1))
+    jobs = cluster.builds.parts(len(expected.variants))
     hosts, kinds = len(cluster.slots), cluster.hosts
     of_kinds = ", ".join(
-        f"{clean(name)} {len(group.nodes) or group.count}"
+        f"{clean(name)} {group.size}"
         + (f" (share {group.share:g})" if group.share is not None else "")
         for name, group in kinds.items()
     )
@@ -74,7 +74,7 @@ def on_cluster(cluster: Cluster, expected: Expectation, budget_ns: float, width:
         ),
         f"If all hosts are free at once, races end {format_duration(budget_ns)} after the builds.",
     ]
-    alone = [name for name, group in kinds.items() if (len(group.nodes) or group.count) == 1]
+    alone = [name for name, group in kinds.items() if group.size == 1]
     if alone:
         sentences.append(
             f"A single host says nothing of its kind: {', '.join(map(clean, alone))} will have no "

@@ -147,6 +147,10 @@ class StudyEvidence:
     file: StudyFile
     page: Path
 
+    def of_host(self, name: str) -> StudyEvidence:
+        """The same with the results of that host of a cluster; empty: this machine's."""
+        return replace(self, file=replace(self.file, host=name))
+
     def verified(self) -> Verification:
         """True if what was told of it follows from its raw trials. InputError as `result`."""
         return verify_study(self.file)
@@ -190,13 +194,13 @@ class Bundled:
 
 
 @contextmanager
-def opened(path: Path, host: str = "") -> Iterator[StudyEvidence | BundledComparison]:
+def opened(path: Path) -> Iterator[StudyEvidence | BundledComparison]:
     """A study file with the results beside it, or a bundle, which needs nothing of this machine.
 
-    With `host`, the results of that one of a cluster. InputError as `read_study` and `unpack`.
+    InputError as `read_study` and `unpack`.
     """
     if not is_bundle(path):
-        file = replace(open_study(path), host=host)
+        file = open_study(path)
         yield StudyEvidence(path, file, folder_of(file).root / "report.html")
         return
     with temporary_folder("bundle") as folder:

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from ensign.experiment.cluster.task_files import TaskFiles
-from ensign.experiment.cluster.tasks import read_hosts, study_folder
-from ensign.experiment.study.run import stored_rounds
+from ensign.experiment.cluster.tasks import read_hosts
+from ensign.experiment.study.run import folder_of, stored_rounds
 from ensign.experiment.study_file import StudyFile
 from ensign.model.cluster import HostSlot
 from ensign.model.comparisons import Comparison, Direction
@@ -131,7 +131,7 @@ def fleet_of_study(file: StudyFile) -> Fleet:
 
     InputError where it was given to none, or fewer than two have two complete rounds.
     """
-    folder = study_folder(file)
+    folder = folder_of(file)
     known = read_hosts(folder)
     if known is None:
         raise InputError(f"{file.path} was not raced on a cluster: 'ensign run STUDY --on FILE'")

@@ -145,8 +145,7 @@ class Coordinator:
             self.progress[name] = progress
         if job is not None and job.state is not JobState.ENDED:
             return Seen(job, None, self.progress.get(name))
-        trials = self._trials(task) if task.is_race else 0
-        return Seen(job, self.files.outcome(name), self.progress.get(name), trials)
+        return Seen(job, self.files.outcome(name), self.progress.get(name), self._trials(task))
 
     def _is_as_it_was(self, name: str, job: Job | None, now_s: float) -> bool:
         """True where nothing can have happened: thousands may wait, and hundreds run."""

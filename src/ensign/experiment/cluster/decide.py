@@ -6,7 +6,7 @@ and its files say how far it is. So a coordinator that was killed is replaced by
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ensign.experiment.cluster.jobs import Job, JobState
 from ensign.experiment.cluster.task_files import End, JobProgress, Phase, TaskOutcome
@@ -49,7 +49,7 @@ class TaskState:
     ended_s: float | None = None
     end: End | None = None
     why: str = ""
-    lost: tuple[tuple[str, str], ...] = field(default=())
+    lost: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_active(self) -> bool:
@@ -113,8 +113,8 @@ def _ended(state: TaskState, seen: Seen, outcome: TaskOutcome, now_s: float) -> 
 def _lost(state: TaskState, seen: Seen, now_s: float) -> TaskState:
     """After a job that said nothing at its end."""
     word = state.view.word if state.view is not None else ""
-    waited = seen.progress is not None and seen.progress.job == state.job
-    waited = waited and seen.progress is not None and seen.progress.phase is Phase.WAITING
+    said = seen.progress
+    waited = said is not None and said.job == state.job and said.phase is Phase.WAITING
     # The time for which another race had the machine is not the job's.
     excused = word in _NO_FAULT or (word == "TIMEOUT" and waited)
     return _again(state, seen, word or "it ended without a word", now_s, excused=excused)

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ensign.experiment.cluster.jobs import Task, Work
 from ensign.experiment.cluster.task_files import TaskFiles
+from ensign.experiment.study.run import folder_of
 from ensign.experiment.study_file import LimitOptions, StudyFile
 from ensign.model.cluster import Cluster, HostSlot
 from ensign.model.errors import InputError
@@ -32,11 +33,6 @@ class StudyHosts:
 
 
 _HOSTS = TypeAdapter(StudyHosts)
-
-
-def study_folder(file: StudyFile) -> StudyFolder:
-    """Results of a study on all its hosts."""
-    return StudyFolder.beside(file.path, file.study.name)
 
 
 def write_hosts(folder: StudyFolder, cluster: Cluster) -> None:
@@ -76,7 +72,7 @@ def tasks_of(
     limits: LimitOptions = _NO_LIMITS,
 ) -> tuple[Task, ...]:
     """Builds first, then a race on each host; `lock` is the text of the study's lock file. Pure."""
-    folder = study_folder(file).root
+    folder = folder_of(file).root
     confined = file.study.sandbox.confined
     asked = _asked(file, lock, workloads, limits)
 
@@ -87,7 +83,7 @@ def tasks_of(
         )  # fmt: skip
 
     builds = cluster.builds
-    parts = max(1, min(builds.jobs, len(file.variants) - 1))
+    parts = builds.parts(len(file.variants))
     memory = builds.memory
     of_builds = cluster.placement(builds)
     building = (

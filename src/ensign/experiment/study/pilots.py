@@ -34,6 +34,7 @@ from ensign.experiment.study.budget import (
     require_time_left,
     variants_together,
 )
+from ensign.experiment.study.repeats import one_after_the_other
 from ensign.experiment.study.tracing import NO_TIME
 from ensign.experiment.study.variants import VariantSet, first_requests, mode_of, race_request
 from ensign.experiment.tracing import MeterTracer, TraceOptions
@@ -46,7 +47,7 @@ from ensign.model.findings import Finding
 from ensign.model.study import Study, longest_run_ns
 from ensign.model.study_workload import Workload
 from ensign.model.traced_execution import TracedExecution
-from ensign.model.trials import TWIN, Metric, Mode, SliceRecord, Trial, name_in_group
+from ensign.model.trials import TWIN, Metric, Mode, Trial, name_in_group
 from ensign.model.units import format_duration, parse_duration_ns
 from ensign.store.folder import StudyFolder
 from ensign.workloads.registry import may_end_by_the_clock
@@ -239,18 +240,13 @@ def merged(trials: Sequence[Trial], baseline: str) -> Trial:
     named = [_in_group(trial, baseline, number) for number, trial in enumerate(trials, start=1)]
     first = [name_in_group(baseline, number) for number in range(1, len(trials) + 1)]
     span_ns = [sum(totals.wall_ns for totals in trial.variants) or 1 for trial in named]
-    slices: list[SliceRecord] = []
-    start_ns = 0
-    for trial in named:
-        slices += (replace(each, start_ns=each.start_ns + start_ns) for each in trial.slices)
-        start_ns = max((each.start_ns + each.wall_ns for each in slices), default=0)
     shares = (trial.running_share * span for trial, span in zip(named, span_ns, strict=True))
     return replace(
         named[0],
         wall_ns=sum(trial.wall_ns for trial in named),
         running_share=sum(shares) / sum(span_ns),
         variants=tuple(totals for trial in named for totals in trial.variants),
-        slices=tuple(slices),
+        slices=one_after_the_other(named),
         findings=tuple(finding for trial in named for finding in trial.findings),
         failures=tuple(failure for trial in named for failure in trial.failures),
         groups=tuple(

@@ -36,7 +36,7 @@ def summed(trials: Sequence[Trial]) -> Trial:
         variants=tuple(
             _added([those[totals.variant] for those in by_name]) for totals in whole[0].variants
         ),
-        slices=_one_after_the_other(whole),
+        slices=one_after_the_other(whole),
         findings=tuple(dict.fromkeys(each for trial in whole for each in trial.findings)),
         failures=failures,
         steal_ns=sum(trial.steal_ns for trial in whole),
@@ -80,7 +80,8 @@ def _activity(
     return replace(known[0], **sums, waits=tuple(wait for one in known for wait in one.waits))
 
 
-def _one_after_the_other(trials: Sequence[Trial]) -> tuple[SliceRecord, ...]:
+def one_after_the_other(trials: Sequence[Trial]) -> tuple[SliceRecord, ...]:
+    """Slices of all trials, as if there had been one race."""
     slices: list[SliceRecord] = []
     start_ns = 0
     for trial in trials:
