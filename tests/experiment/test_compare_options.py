@@ -190,6 +190,42 @@ def test_memory_is_told_then_taken_by_turns_then_refused() -> None:
         with_memory(replace(TWO, mode=Mode.INTERLEAVED), plan, pilots, 300)
 
 
+@pytest.mark.parametrize(
+    ("wall_ns", "size", "together"),
+    [
+        (10 * S, "auto", 8),
+        (100 * MS, "auto", 10),
+        (MS, "auto", None),
+        (10 * S, "all", None),
+        (MS, 5, 7),
+        (MS, 40, None),
+    ],
+)
+def test_many_commands_race_in_groups(wall_ns: int, size: int | str, together: int | None) -> None:
+    run = replace(pilot("a", wall_ns).runs[0], wall_ns=wall_ns)
+    pilots = {str(number): CommandPilot("a", (run,)) for number in range(1, 25)}
+    plan = plan_race(replace(TWO, group_size=size), pilots, ())
+    assert plan.together == together
+    assert [each.code for each in plan.findings] == ["raced-in-groups"] * (together is not None)
+    alone = plan_race(replace(TWO, twin=False), pilots, ())
+    assert alone.together is None
+    assert plan.execution_ns > alone.execution_ns
+
+
+def test_commands_that_do_not_fit_into_memory_race_in_groups_that_do() -> None:
+    pilots = {str(number): pilot("a", 99 * MS) for number in range(1, 7)}
+    plan = plan_race(TWO, pilots, ())
+    assert plan.together is None
+    grouped = with_memory(TWO, plan, pilots, 700)
+    assert (grouped.mode, grouped.apart, grouped.together) == (Mode.INTERLEAVED, False, 5)
+    assert [finding.code for finding in grouped.findings] == ["raced-in-groups"]
+    assert grouped.execution_ns > plan.execution_ns
+    asked = replace(TWO, mode=Mode.INTERLEAVED)
+    assert with_memory(asked, plan_race(asked, pilots, ()), pilots, 700).together == 5
+    assert with_memory(TWO, plan, pilots, 300).mode is Mode.ALTERNATING
+    assert with_memory(replace(TWO, twin=False), plan, pilots, 700).mode is Mode.ALTERNATING
+
+
 def test_the_budget_grows_for_slow_programs_only_when_it_was_left_to_us() -> None:
     assert budget_ns(TWO, 1 * S, 0) == 30 * S
     assert budget_ns(TWO, 20 * S, 10 * S) == 190 * S

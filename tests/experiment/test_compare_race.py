@@ -1,7 +1,7 @@
 import math
 import random
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -11,7 +11,7 @@ from ensign.meter.client import Json, Verb
 from ensign.meter.requests import ProcessSpec, RaceRequest, VariantSpec
 from ensign.model.errors import CommandFailed
 from ensign.model.results import Stopped
-from ensign.model.trials import Metric, Mode, Trial
+from ensign.model.trials import TWIN, Metric, Mode, Trial
 from ensign.stats.rounds import round_costs
 from ensign.stats.suite import round_geomeans
 from races import SimulatedMeter
@@ -214,3 +214,24 @@ def test_a_failure_before_anything_was_measured_is_raised() -> None:
     limits = RaceLimits(10**12, look=True, may_end=never)
     with pytest.raises(CommandFailed, match="2: it fell over"):
         race_commands(meter, requests(), limits, meter.clock_ns, ignore)
+
+
+def test_many_commands_race_in_groups_that_are_dealt_anew_in_each_round() -> None:
+    """Each race is slower than the one before; `5` costs a tenth more than the baseline."""
+
+    def cost_ns(variant: str, execution: int) -> int:
+        return round(10 * MS * 1.01**execution * (1.1 if variant == "5" else 1.0))
+
+    names = [str(number) for number in range(1, 11)]
+    variants = tuple(VariantSpec(name, ProcessSpec(("true",))) for name in (*names, TWIN))
+    request = replace(a_request(), variants=variants)
+    meter = SimulatedMeter(cost_ns)
+    limits = RaceLimits(10**12, look=True, may_end=never, most=6, together={"": 5})
+    outcome = race_commands(meter, {"": request}, limits, meter.clock_ns, ignore)
+    assert [len(trial.groups) for trial in outcome.trials] == [3] * 6
+    assert [trial.round_index for trial in outcome.trials] == list(range(6))
+    assert len({frozenset(map(frozenset, trial.groups)) for trial in outcome.trials}) == 6
+    costs = round_costs(outcome.trials, (*names, TWIN), ("",), Metric.CPU)
+    others = [name for name in names if name not in ("1", "5")]
+    assert all(costs.log_ratios(name, "1") == pytest.approx(0, abs=1e-6) for name in others)
+    assert costs.log_ratios("5", "1") == pytest.approx(math.log(1.1), abs=1e-6)

@@ -7,19 +7,24 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from ensign.experiment.groups import (
+    group_count,
+    groups_for,
+    in_groups,
+    merged,
+    variants_together,
+)
 from ensign.experiment.machine import CpuPlan
 from ensign.experiment.study.budget import (
     SPREAD_EXECUTIONS,
     Demand,
     WorkloadPilot,
-    groups_for,
     most_variants_of,
     spread_variants,
-    variants_together,
 )
-from ensign.experiment.study.pilots import merged, one_trial
+from ensign.experiment.study.pilots import one_trial
 from ensign.experiment.study.round_plan import fixed_plan, plan_findings
-from ensign.experiment.study.variants import VariantSet, group_count
+from ensign.experiment.study.variants import VariantSet, race_request
 from ensign.model.study_axes import Layouts
 from ensign.model.trials import TWIN, Metric, Mode, SliceRecord, Trial, VariantTotals
 from ensign.stats.rounds import round_costs
@@ -36,16 +41,19 @@ VARIANTS = VariantSet(
 
 
 def test_each_group_has_the_baseline_and_everyone_races_once() -> None:
-    groups = replace(VARIANTS, most_variants=4).in_groups(seed=3)
+    study = a_study()
+    all_of_them = race_request(study, VARIANTS, study.workloads[0], 100, seed=3)
+    groups = in_groups(all_of_them, 4)
     assert len(groups) == group_count(5, 4) == 3
-    assert all(group.artifacts[0] == ("base", "/b/base") for group in groups)
-    assert sorted(name for group in groups for name, _ in group.artifacts[1:]) == list("abcde")
-    four = replace(VARIANTS, most_variants=4)
-    dealt = {tuple(group.artifacts for group in four.in_groups(seed)) for seed in range(20)}
+    assert all(group.variants[0] == all_of_them.variants[0] for group in groups)
+    assert all(group.variants[-1] == all_of_them.variants[-1] for group in groups)
+    assert sorted(each.name for group in groups for each in group.variants[1:-1]) == list("abcde")
+    seeded = (in_groups(replace(all_of_them, seed=seed), 4) for seed in range(20))
+    dealt = {tuple(tuple(each.name for each in one.variants) for one in all_) for all_ in seeded}
     assert len(dealt) > 1
-    assert VARIANTS.in_groups(seed=1) == (VARIANTS,)
-    assert len(replace(VARIANTS, most_variants=7).in_groups(seed=1)) == 1
-    assert len(replace(VARIANTS, most_variants=3).in_groups(seed=1)) == 5
+    assert in_groups(all_of_them, None) == (all_of_them,)
+    assert len(in_groups(all_of_them, 7)) == 1
+    assert len(in_groups(all_of_them, 3)) == 5
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ensign.experiment.study.pilots import merged
+from ensign.experiment.groups import merged
 from ensign.model.trials import TWIN, Metric, Mode, Trial, VariantTotals
 from ensign.stats.rounds import round_costs
 from ensign.stats.suite import SuiteRule, compare_workloads

@@ -394,7 +394,12 @@ class Trial:
 
 def seen_in_race(trials: Iterable[Trial], variant: str) -> tuple[RaceMapping, ...]:
     """Files of a variant seen in the race, each once."""
-    totals = (each for trial in trials for each in trial.variants if each.variant == variant)
+    totals = (
+        each
+        for trial in trials
+        for each in trial.variants
+        if name_without_group(each.variant) == variant
+    )
     return tuple(dict.fromkeys(file for total in totals for file in total.mapped))
 
 

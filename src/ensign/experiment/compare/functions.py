@@ -13,7 +13,7 @@ from ensign.explain.function_costs import FunctionReader, function_costs
 from ensign.model.finding_kinds.ran import SAME_CODE
 from ensign.model.findings import Finding
 from ensign.model.results import FunctionCost, FunctionCosts
-from ensign.model.trials import TWIN, SampledFile, Trial
+from ensign.model.trials import TWIN, SampledFile, Trial, name_without_group
 from ensign.proof.evidence import some
 
 _NEARLY_ALL = 0.8
@@ -65,7 +65,8 @@ class _TracedFiles:
         path = Path(file.path)
         if not (file.deleted or file.other_root or in_own_scratch(file.path)):
             return path
-        trace = self.traces.of(self.baseline if variant == TWIN else variant)
+        bare = name_without_group(variant)
+        trace = self.traces.of(self.baseline if bare == TWIN else bare)
         # The copy of a link has its name, and what is mapped that of the file.
         known = (*(each.path for each in trace.mapped), *trace.programs)
         named = {Path(each).resolve() for each in known if Path(each).name == path.name}

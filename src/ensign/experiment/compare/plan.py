@@ -6,11 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ensign.experiment.compare.options import DEFAULT_BUDGET_NS, DEFAULT_PRECISION, Options
+from ensign.experiment.groups import (
+    FEWEST_VARIANTS,
+    group_count,
+    groups_finding,
+    memory_finding,
+    variants_together,
+)
 from ensign.experiment.metric_and_mode import Requested, choose
 from ensign.experiment.pilots import CommandPilot
 from ensign.model.errors import InputError
 from ensign.model.experiment import Experiment
-from ensign.model.finding_kinds.race import MEMORY, MEMORY_BY_TURNS
+from ensign.model.finding_kinds.race import MEMORY, MEMORY_BY_TURNS, RACED_IN_GROUPS
 from ensign.model.finding_kinds.ran import OUTPUTS_DIFFER, OUTPUTS_NOT_COMPARED, RACE_ENDED_EARLY
 from ensign.model.findings import Finding
 from ensign.model.trials import Metric, Mode
@@ -26,6 +33,8 @@ _PATIENCE_NS = 8 * 10**9
 _HANGS_AT = 20
 _NO_HANG_NS = 10 * 10**9
 _SHARE_OF_MEMORY = 0.8
+# What starting and ending the meter takes on a busy machine.
+STARTING_NS = 100_000_000
 _NOTEWORTHY_SHARE = 0.25
 
 
@@ -35,7 +44,8 @@ class RacePlan:
 
     `execution_ns` is what one execution of all variants (the twin's too) is expected to take;
     `expected_ns` the running time per variant. `apart`: servers are there by turns, too. What runs
-    for longer than `deadline_ns` hangs; None where the user said when that is.
+    for longer than `deadline_ns` hangs; None where the user said when that is. `together` variants
+    race at a time, the baseline and its twin among them; None: all.
     """
 
     mode: Mode
@@ -46,6 +56,7 @@ class RacePlan:
     findings: tuple[Finding, ...]
     apart: bool = False
     deadline_ns: int | None = None
+    together: int | None = None
 
 
 def plan_race(
@@ -54,20 +65,37 @@ def plan_race(
     """The plan after unmeasured runs of each variant; the user's own choices go first."""
     does = [pilot.behavior for pilot in pilots.values()]
     chosen = choose(asked(options), does)
-    first = next(iter(pilots.values()))
+    first, *_ = pilots.values()
     expected_ns = {variant: max(pilot.wall_ns, 1) for variant, pilot in pilots.items()}
-    again = options.copies - 1
-    once_ns = sum(expected_ns.values()) + again * first.wall_ns
-    preparing_ns = sum(pilot.prepare_ns for pilot in pilots.values()) + again * first.prepare_ns
+    once_ns = sum(expected_ns.values()) + (options.copies - 1) * first.wall_ns
+    together = None
+    if options.twin:
+        starting = STARTING_NS * (len(pilots) + 1) / once_ns
+        together = variants_together(len(pilots) - 1, options.group_size, starting)
+    grouped = () if together is None else (groups_finding(together, "--group-size all"),)
     return RacePlan(
         mode=_driven(options, chosen.mode),
         metric=chosen.metric,
         pinned=not chosen.parallel,
         expected_ns=expected_ns,
-        execution_ns=round(once_ns * _OVERHEAD) + preparing_ns,
-        findings=(*findings, *chosen.findings),
+        execution_ns=_execution_ns(options, pilots, together),
+        findings=(*findings, *chosen.findings, *grouped),
         deadline_ns=None if options.deadline_ns else _hangs_after_ns(options, pilots),
+        together=together,
     )
+
+
+def _execution_ns(
+    options: Options, pilots: Mapping[str, CommandPilot], together: int | None
+) -> int:
+    """Time of one execution of all variants, the twin's too, in all groups."""
+    first, *others = pilots.values()
+    groups = 1 if together is None else group_count(len(others), together)
+    taking_part = (*[first] * (groups * options.copies), *others)
+    running_ns = sum(max(pilot.wall_ns, 1) for pilot in taking_part)
+    preparing_ns = sum(pilot.prepare_ns for pilot in taking_part)
+    starting_ns = groups * STARTING_NS if groups > 1 else 0
+    return round(running_ns * _OVERHEAD) + preparing_ns + starting_ns
 
 
 def _driven(options: Options, mode: Mode) -> Mode:
@@ -96,13 +124,13 @@ def asked(options: Options) -> Requested:
 def with_memory(
     options: Options, plan: RacePlan, pilots: Mapping[str, CommandPilot], free: int
 ) -> RacePlan:
-    """The plan for so much free memory: variants that do not fit together take turns.
+    """The plan for so much free memory: in smaller groups, or by turns if no two variants fit.
 
     InputError where not even one of them fits.
     """
     peaks = [pilot.peak_memory_bytes for pilot in pilots.values()]
     alive_together = plan.mode is Mode.INTERLEAVED or options.serves
-    together = sum(peaks) + (options.copies - 1) * peaks[0] if alive_together else max(peaks)
+    together = _peak_bytes(options, peaks, plan.together) if alive_together else max(peaks)
     allowed_bytes = round(free * _SHARE_OF_MEMORY)
     if together <= allowed_bytes:
         if together < allowed_bytes * _NOTEWORTHY_SHARE:
@@ -117,6 +145,9 @@ def with_memory(
             f"one run takes {_size(max(peaks))} of memory, and {_size(free)} are free; "
             "compare with a smaller input, or on a larger machine"
         )
+    smaller = _in_smaller_groups(options, plan, pilots, allowed_bytes)
+    if smaller is not None:
+        return smaller
     if options.mode is Mode.INTERLEAVED:
         raise InputError(
             f"--mode interleaved keeps all commands in memory, about {_size(together)}, and "
@@ -128,6 +159,28 @@ def with_memory(
     )
     found = (*plan.findings, MEMORY_BY_TURNS.found(text))
     return replace(plan, mode=Mode.ALTERNATING, apart=True, findings=found)
+
+
+def _in_smaller_groups(
+    options: Options, plan: RacePlan, pilots: Mapping[str, CommandPilot], allowed_bytes: int
+) -> RacePlan | None:
+    """The plan in the largest groups that fit into memory; None where there are no such groups."""
+    peaks = [pilot.peak_memory_bytes for pilot in pilots.values()]
+    all_but_one = len(peaks) if plan.together is None else plan.together - 1
+    for most in range(all_but_one, FEWEST_VARIANTS - 1, -1) if options.twin else ():
+        if _peak_bytes(options, peaks, most) <= allowed_bytes:
+            before = (each for each in plan.findings if not each.is_a(RACED_IN_GROUPS))
+            took_ns = _execution_ns(options, pilots, most)
+            findings = (*before, memory_finding(most))
+            return replace(plan, together=most, execution_ns=took_ns, findings=findings)
+    return None
+
+
+def _peak_bytes(options: Options, peaks: Sequence[int], together: int | None) -> int:
+    """Memory of the largest group of so many variants; None: of all."""
+    first, *others = peaks
+    count = len(others) if together is None else together - options.copies
+    return options.copies * first + sum(sorted(others, reverse=True)[:count])
 
 
 def _size(count: int) -> str:

@@ -12,6 +12,7 @@ from ensign.experiment.bounds import usage_findings
 from ensign.experiment.compare.commands import CommandVariant, require_rest
 from ensign.experiment.compare.options import DEFAULT_BUDGET_NS, Options
 from ensign.experiment.compare.plan import (
+    STARTING_NS,
     RacePlan,
     budget_too_small,
     differing_outputs,
@@ -32,6 +33,7 @@ from ensign.experiment.compare.variants import (
     variant_specs,
     with_deadline,
 )
+from ensign.experiment.groups import race_in_groups
 from ensign.experiment.machine import CpuPlan
 from ensign.experiment.metric_and_mode import FEWEST_RUNS, runs_to_look_at, runs_to_look_at_again
 from ensign.experiment.pilots import (
@@ -60,7 +62,6 @@ from ensign.experiment.tracing import TraceOptions
 from ensign.host.files import file_sha256
 from ensign.host.machine import read_machine
 from ensign.host.topology import allowed_cpus
-from ensign.meter.racing import race
 from ensign.meter.requests import ProcessSpec, RaceRequest
 from ensign.model.errors import CommandFailed, InputError
 from ensign.model.quoting import visible
@@ -71,8 +72,6 @@ _PILOTS_SHARE = 0.2
 _MORE_SHARE = 0.05
 _SLICED_SHARE = 0.05
 _ALONE_SHARE = 0.5
-# What starting and ending the meter takes on a busy machine.
-_STARTING_NS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +234,10 @@ class Piloting:
             code_samples=self.options.sampled,
         ).without({failure.variant for failure in failures})
 
-    def drain(self, request: RaceRequest) -> tuple[Trial, ...]:
+    def drain(self, request: RaceRequest, together: int | None = None) -> tuple[Trial, ...]:
         """Unmeasured executions; CommandFailed where they did not complete."""
-        with closing(race(self.ports.meter, request, names=self.names)) as trials:
+        raced = race_in_groups(self.ports.meter, request, together, names=self.names)
+        with closing(raced) as trials:
             done = tuple(trials)
         if len(done) < request.executions:
             raise CommandFailed("the unmeasured executions before the race did not complete")
@@ -292,7 +292,8 @@ class Piloting:
                 replace(request, variants=beside_a_sleeper(variant)) for variant in alone
             )
         try:
-            trials = [trial for each in requests for trial in self.drain(each)]
+            together = planned.plan.together
+            trials = [trial for each in requests for trial in self.drain(each, together)]
         except CommandFailed:
             # What fails so in the race itself is told there.
             return None
@@ -313,7 +314,7 @@ class Piloting:
 
     def _may_wait(self, plan: RacePlan) -> bool:
         """A race in slices shows it by itself, where an execution more is dear."""
-        dear = plan.execution_ns + _STARTING_NS > self._budget_ns * _SLICED_SHARE
+        dear = plan.execution_ns + STARTING_NS > self._budget_ns * _SLICED_SHARE
         counted = self.options.operations is not None
         return dear and plan.mode is Mode.INTERLEAVED and not self.options.serves and not counted
 

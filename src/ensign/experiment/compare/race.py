@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
+from ensign.experiment.groups import in_groups, race_in_groups
 from ensign.experiment.loop import MemoryStore, RaceState, race_rounds, trial_seed
 from ensign.meter.client import Meter
-from ensign.meter.racing import race
 from ensign.meter.requests import RaceRequest
 from ensign.model.errors import EnsignError
 from ensign.model.results import Stopped
@@ -26,7 +26,8 @@ class RaceLimits:
     `may_end` is asked at each look, from the `least` rounds on; it returns why the race may end, or
     None. With `look` False nothing is looked at before the end (too few rounds fit for that, or
     their number is given). There are at most the `most` rounds. `names` are what the user calls the
-    variants; `round_ns` is what one round is expected to take, before the first.
+    variants; `round_ns` is what one round is expected to take, before the first. `together`
+    variants race at a time on a workload; None: all.
     """
 
     deadline_ns: int
@@ -36,6 +37,7 @@ class RaceLimits:
     round_ns: int = 0
     least: int = 0
     most: int | None = None
+    together: Mapping[str, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +118,14 @@ class _CommandRounds:
     def trials(self, workload: str, state: RaceState) -> Generator[Trial, None, None]:
         seed = trial_seed(self.seed, state.rounds, workload)
         request = replace(self.requests[workload].without(state.gone), executions=1, seed=seed)
-        if len(self.requests) == 1:
+        together = self.limits.together.get(workload)
+        if len(self.requests) == 1 and len(in_groups(request, together)) == 1:
             left_ns = self._left_ns(state)
             request = replace(request, executions=self._wanted(state.rounds), budget_ns=left_ns)
         names, first = self.limits.names, state.rounds
-        raced = race(self.meter, request, workload=workload, first_round=first, names=names)
+        raced = race_in_groups(
+            self.meter, request, together, workload=workload, first_round=first, names=names
+        )
         with closing(raced) as trials:
             for trial in trials:
                 yield trial

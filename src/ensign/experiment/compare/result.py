@@ -37,7 +37,7 @@ from ensign.model.finding_kinds.judgment import NO_TWIN
 from ensign.model.finding_kinds.race import LONGER_WOULD_TELL
 from ensign.model.findings import Finding
 from ensign.model.results import Confirmation, MachineFacts, Result, Stopped, VariantFacts
-from ensign.model.trials import Trial, VariantFailure
+from ensign.model.trials import Trial, VariantFailure, name_without_group
 from ensign.model.units import duration_option
 from ensign.stats.expected import longer_race
 from ensign.stats.winner import promising
@@ -266,7 +266,8 @@ def named_trials(raced: FinishedRace) -> tuple[Trial, ...]:
 
 def _named(trial: Trial, names: Mapping[str, str]) -> Trial:
     def name(variant: str) -> str:
-        return names.get(variant, variant)
+        bare = name_without_group(variant)
+        return names.get(bare, bare) + variant.removeprefix(bare)
 
     return replace(
         trial,
@@ -278,6 +279,7 @@ def _named(trial: Trial, names: Mapping[str, str]) -> Trial:
         findings=tuple(
             replace(finding, subject=name(finding.subject)) for finding in trial.findings
         ),
+        groups=tuple(tuple(map(name, group)) for group in trial.groups),
     )
 
 

@@ -212,6 +212,7 @@ class CompareSteps:
             workloads.round_ns,
             self.options.least_runs,
             self.options.most_runs,
+            workloads.together,
         )
         clock_ns = self.ports.clock.monotonic_ns
         try:
@@ -360,7 +361,7 @@ class CompareSteps:
         budget_ns(self.options, planned.round_ns, spent_ns + warming_ns)
         for name, request in requests.items():
             warming = replace(request, executions=self.options.warmup)
-            trials = pilotings[name].drain(warming)
+            trials = pilotings[name].drain(warming, planned.by_name[name].plan.together)
             failures += (replace(e, workload=name) for trial in trials for e in trial.failures)
         require_rest(self.commands, failures)
         gone = {failure.variant for failure in failures}

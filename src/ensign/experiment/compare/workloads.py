@@ -150,6 +150,11 @@ class PlannedWorkloads:
         return sum(each.plan.execution_ns for each in self.judged.values())
 
     @property
+    def together(self) -> Mapping[str, int | None]:
+        """Number of variants that race at a time on each workload; None: all."""
+        return {name: each.plan.together for name, each in self.by_name.items()}
+
+    @property
     def deadline_ns(self) -> int | None:
         """Time after which a run hangs; None where the user said when that is."""
         found = [each.plan.deadline_ns for each in self.by_name.values()]

@@ -16,9 +16,15 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from ensign.experiment.study.variants import NO_VARIANT, group_count
+from ensign.experiment.groups import (
+    FEWEST_VARIANTS,
+    NO_VARIANT,
+    group_count,
+    groups_finding,
+    memory_finding,
+    variants_together,
+)
 from ensign.model.errors import BudgetTooShort
-from ensign.model.finding_kinds.race import RACED_IN_GROUPS
 from ensign.model.findings import Finding
 from ensign.model.study import Study
 from ensign.model.study_workload import Workload
@@ -27,49 +33,13 @@ from ensign.stats.expected import FEWEST_ROUNDS
 
 # More requests than the pilot's may make a server grow.
 _GROWTH_LEFT = 1.5
-_FEWEST_VARIANTS = 3
-# Variance of an execution that does not depend on how many race, in what one more variant adds.
-_CONSTANT_NOISE = 9
-_ABOUT_AS_NARROW = 1.02
-
-
-def groups_for(variants: int) -> int:
-    """In how many groups so many variants (besides the baseline) are raced.
-
-    Memory may force it. Without that it is a matter of precision: the more variants take turns, the
-    longer is a round of their slices, and what drifts in that time is noise. Nine variants of
-    Redis' tests had a standard deviation of 1.23 % per execution, 25 of them (on another machine)
-    2.46 %; the variance is taken to be as 9 + variants, which is less than that. The time of an
-    execution of V variants in G groups is as V + 2G, since each group has the baseline twice. Half-
-    widths for the same time are narrowest where the product is least. It hardly changes around
-    there, and groups cost comparisons between groups, so the fewest groups whose half-widths are
-    within 2 % of the narrowest are taken.
-    """
-
-    def variance(groups: int) -> float:
-        together = variants / groups + NO_VARIANT
-        return (_CONSTANT_NOISE + together) * (variants + NO_VARIANT * groups)
-
-    counts = range(1, max(variants, 1) + 1)
-    limit = min(map(variance, counts)) * _ABOUT_AS_NARROW**2
-    return next(groups for groups in counts if variance(groups) <= limit)
-
-
-def variants_together(variants: int, group_size: int | str) -> int | None:
-    """Number of variants that race at a time by `race.group_size`; None: all of them."""
-    size = group_size
-    if size == "auto":
-        size = math.ceil(variants / groups_for(variants))
-    if not isinstance(size, int) or size >= variants:
-        return None
-    return size + NO_VARIANT
 
 
 def most_variants_of(peak_bytes: int, memory_bytes: int | None, variants: int) -> int:
     """Number of variants that fit into memory together, by the pilot's peak; at least 3."""
     if memory_bytes is None or peak_bytes <= 0:
         return variants
-    return max(_FEWEST_VARIANTS, min(variants, int(memory_bytes / (peak_bytes * _GROWTH_LEFT))))
+    return max(FEWEST_VARIANTS, min(variants, int(memory_bytes / (peak_bytes * _GROWTH_LEFT))))
 
 
 def fewest(*limits: int | None) -> int | None:
@@ -81,19 +51,10 @@ def group_findings(together: int | None, most_variants: Mapping[str, int]) -> tu
     """Findings where variants race in groups: by choice, or because of memory, per workload."""
     found = []
     if together is not None:
-        text = (
-            f"raced in groups of up to {together - NO_VARIANT} variants, dealt anew in each "
-            "execution, each with the baseline and its twin: intervals are narrower for the same "
-            'time; race.group_size = "all" races them together'
-        )
-        found.append(RACED_IN_GROUPS.found(text))
+        found.append(groups_finding(together, 'race.group_size = "all"'))
     for workload, most in sorted(most_variants.items()):
         if together is None or most < together:
-            text = (
-                f"no more than {most} variants fit into memory: raced in groups, each with "
-                "the baseline and its twin"
-            )
-            found.append(RACED_IN_GROUPS.found(text, workload))
+            found.append(memory_finding(most, workload))
     return tuple(found)
 
 

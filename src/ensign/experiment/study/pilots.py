@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from ensign.experiment.bounds import link_findings, usage_findings
+from ensign.experiment.groups import race_in_groups, variants_together
 from ensign.experiment.loop import trial_seed
 from ensign.experiment.machine import CpuPlan
 from ensign.experiment.metric_and_mode import (
@@ -32,22 +33,19 @@ from ensign.experiment.study.budget import (
     Demand,
     WorkloadPilot,
     require_time_left,
-    variants_together,
 )
-from ensign.experiment.study.repeats import one_after_the_other
 from ensign.experiment.study.tracing import NO_TIME
 from ensign.experiment.study.variants import VariantSet, first_requests, mode_of, race_request
 from ensign.experiment.tracing import MeterTracer, TraceOptions
 from ensign.host.clock import Clock
 from ensign.meter.client import Meter
 from ensign.meter.racing import race
-from ensign.meter.requests import RaceRequest
 from ensign.model.errors import BudgetTooShort, CommandFailed, InternalError
 from ensign.model.findings import Finding
 from ensign.model.study import Study, longest_run_ns
 from ensign.model.study_workload import Workload
 from ensign.model.traced_execution import TracedExecution
-from ensign.model.trials import TWIN, Metric, Mode, Trial, name_in_group
+from ensign.model.trials import TWIN, Metric, Mode, Trial
 from ensign.model.units import format_duration, parse_duration_ns
 from ensign.store.folder import StudyFolder
 from ensign.workloads.registry import may_end_by_the_clock
@@ -90,19 +88,19 @@ def one_trial(  # noqa: PLR0913  # who races what, and which execution it is
     variants = variants.in_round(round_index)
     name = f"{workload.name} {execution}" if execution else workload.name
     seed = trial_seed(study.race.seed, round_index, name)
-    groups = variants.in_groups(seed)
-    requested = (race_request(study, group, workload, requests, seed=seed) for group in groups)
-    trials = [_raced(meter, request, workload, round_index) for request in requested]
-    return variants.check(merged(trials, variants.artifacts[0][0]), variants)
-
-
-def _raced(meter: Meter, request: RaceRequest, workload: Workload, round_index: int) -> Trial:
+    request = race_request(study, variants, workload, requests, seed=seed)
     names = {TWIN: f"{request.variants[0].name} (twin)"}
-    with closing(
-        race(meter, request, workload=workload.name, first_round=round_index, names=names)
-    ) as trials:
+    raced = race_in_groups(
+        meter,
+        request,
+        variants.most_variants,
+        workload=workload.name,
+        first_round=round_index,
+        names=names,
+    )
+    with closing(raced) as trials:
         for trial in trials:
-            return trial
+            return variants.check(trial, variants)
     raise InternalError(f"{workload.name}: the meter returned no execution")
 
 
@@ -227,44 +225,6 @@ def _findings(
 
 def _serves(workload: Workload) -> bool:
     return workload.load is not None or workload.drive is not None
-
-
-def merged(trials: Sequence[Trial], baseline: str) -> Trial:
-    """The trials of all groups of one execution as one.
-
-    The baseline and the twin of later groups get names of their own; `groups` says who raced with
-    whom. Slices follow each other as if there had been one race.
-    """
-    if len(trials) == 1:
-        return trials[0]
-    named = [_in_group(trial, baseline, number) for number, trial in enumerate(trials, start=1)]
-    first = [name_in_group(baseline, number) for number in range(1, len(trials) + 1)]
-    span_ns = [sum(totals.wall_ns for totals in trial.variants) or 1 for trial in named]
-    shares = (trial.running_share * span for trial, span in zip(named, span_ns, strict=True))
-    return replace(
-        named[0],
-        wall_ns=sum(trial.wall_ns for trial in named),
-        running_share=sum(shares) / sum(span_ns),
-        variants=tuple(totals for trial in named for totals in trial.variants),
-        slices=one_after_the_other(named),
-        findings=tuple(finding for trial in named for finding in trial.findings),
-        failures=tuple(failure for trial in named for failure in trial.failures),
-        groups=tuple(
-            (name, *(totals.variant for totals in trial.variants if totals.variant != name))
-            for name, trial in zip(first, named, strict=True)
-        ),
-    )
-
-
-def _in_group(trial: Trial, baseline: str, number: int) -> Trial:
-    def name(variant: str) -> str:
-        return name_in_group(variant, number) if variant in (baseline, TWIN) else variant
-
-    return replace(
-        trial,
-        variants=tuple(replace(totals, variant=name(totals.variant)) for totals in trial.variants),
-        slices=tuple(replace(each, variant=name(each.variant)) for each in trial.slices),
-    )
 
 
 # A budget so many times as large may do, where nobody knows yet.

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ensign.builders.build_results import BuildResult
-from ensign.experiment.study.budget import Demand, fitted, variants_together
+from ensign.experiment.groups import variants_together
+from ensign.experiment.study.budget import Demand, fitted
 from ensign.experiment.study.layouts import beside_natural, over_natural
 from ensign.experiment.study.pilots import Pilots, PlanContext, one_trial
 from ensign.experiment.study.variants import VariantSet

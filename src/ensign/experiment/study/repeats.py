@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 
-from ensign.model.trials import SliceRecord, TaskActivity, Trial, VariantTotals
+from ensign.experiment.groups import one_after_the_other
+from ensign.model.trials import TaskActivity, Trial, VariantTotals
 
 _ADDED = (
     "wall_ns", "cpu_ns", "user_ns", "system_ns", "load_cpu_ns", "operations", "voluntary_switches",
@@ -78,13 +79,3 @@ def _activity(
         elif each.name != "waits":
             sums[each.name] = sum(values)
     return replace(known[0], **sums, waits=tuple(wait for one in known for wait in one.waits))
-
-
-def one_after_the_other(trials: Sequence[Trial]) -> tuple[SliceRecord, ...]:
-    """Slices of all trials, as if there had been one race."""
-    slices: list[SliceRecord] = []
-    start_ns = 0
-    for trial in trials:
-        slices += (replace(each, start_ns=each.start_ns + start_ns) for each in trial.slices)
-        start_ns = max((each.start_ns + each.wall_ns for each in slices), default=0)
-    return tuple(slices)

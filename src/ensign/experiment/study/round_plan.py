@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import TypeAdapter, ValidationError
 
+from ensign.experiment.groups import variants_together
 from ensign.experiment.loop import order_of
 from ensign.experiment.pilots import CommandPilot
 from ensign.experiment.self_timed import self_timed_findings
@@ -21,7 +22,6 @@ from ensign.experiment.study.budget import (
     is_adaptive,
     most_variants_of,
     spread_variants,
-    variants_together,
 )
 from ensign.experiment.study.pilots import (
     Pilots,

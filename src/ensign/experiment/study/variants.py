@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -71,14 +69,6 @@ class ProgramTree:
         return tuple({**env, _PATH: ":".join([*own, *([rest] if rest else [])])}.items())
 
 
-NO_VARIANT = 2  # the baseline and its twin
-
-
-def group_count(variants: int, most_variants: int) -> int:
-    """In how many races so many variants fit beside baseline and twin, which are in each."""
-    return max(1, math.ceil(variants / (most_variants - NO_VARIANT)))
-
-
 def _unchecked(trial: Trial, _variants: VariantSet) -> Trial:
     return trial
 
@@ -138,19 +128,6 @@ class VariantSet:
         if name == TWIN:
             return used.twin or self.artifacts[0][1]
         return dict(used.artifacts)[name]
-
-    def in_groups(self, seed: int) -> tuple[VariantSet, ...]:
-        """Groups of at most `most_variants`, each with the baseline and its twin.
-
-        The seed deals the others into groups. One group where all race together.
-        """
-        first, *others = self.artifacts
-        count = 1 if self.most_variants is None else group_count(len(others), self.most_variants)
-        if count == 1:
-            return (self,)
-        random.Random(seed).shuffle(others)  # noqa: S311  # not for secrets
-        parts = (others[start::count] for start in range(count))
-        return tuple(replace(self, artifacts=(first, *part)) for part in parts)
 
     def without(self, variants: Collection[str]) -> VariantSet:
         """Those that are left; the baseline leads them."""

@@ -101,7 +101,7 @@ RACED_IN_GROUPS = FindingKind(
     Severity.NOTE,
     "Variants raced in groups, each with the baseline and its twin: for narrower intervals, or "
     "because they do not all fit into memory.",
-    'Nothing. `race.group_size = "all"` races them together where they fit.',
+    'Nothing. `race.group_size = "all"` (`--group-size all`) races them together where they fit.',
 )
 CONNECTIONS_BY_TURNS = FindingKind(
     "connections-by-turns",
