@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from ensign.experiment.study.prepare import built_programs
 from ensign.meter.client import find_meter
+from studied_programs import built_programs
 
 STUDY = Path(__file__).parents[1] / "studies" / "redis" / "quick.toml"
 RESULTS = Path(__file__).parent / "results" / "drive.json"

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ensign.experiment.ports import Ports
-from ensign.experiment.study.prepare import build_programs, open_cache, open_study
+from ensign.experiment.study.opened import open_cache, open_study
+from ensign.experiment.study.prepare import build_programs
 from ensign.host.cache import Cache
 from ensign.model.errors import CommandFailed
 

@@ -15,7 +15,7 @@ from ensign.experiment.judge import in_units, suite_rule
 from ensign.experiment.study.confirm_plan import confirming_study, read_plan, record_name
 from ensign.experiment.study.record import read_record
 from ensign.experiment.study.result import experiment_of
-from ensign.experiment.study.run import folder_of, stored_rounds
+from ensign.experiment.study.stored import folder_of, stored_rounds
 from ensign.model.comparisons import Comparison, Direction
 from ensign.model.trials import TWIN, Metric, Trial, VariantTotals
 from ensign.report import words

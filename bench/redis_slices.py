@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ensign.experiment.study.prepare import built_programs
+from studied_programs import built_programs
 from tools import ensign
 
 STUDY = Path(__file__).parents[1] / "studies" / "redis" / "quick.toml"

@@ -21,13 +21,14 @@ from scipy import stats
 from ensign.experiment.loop import trial_seed
 from ensign.experiment.machine import cpus_of_study
 from ensign.experiment.ports import Ports
-from ensign.experiment.study.prepare import built_programs, open_study
+from ensign.experiment.study.opened import open_study
 from ensign.experiment.study.variants import VariantSet, race_request
 from ensign.meter.racing import race
 from ensign.meter.requests import VariantSpec
 from ensign.model.study import Study
 from ensign.model.study_workload import Workload
 from ensign.model.trials import TWIN, Metric, Trial
+from studied_programs import built_programs
 
 STUDY = Path(__file__).parents[1] / "studies" / "redis" / "quick.toml"
 PROGRAM = "gcc-12-O2"

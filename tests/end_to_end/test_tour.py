@@ -67,6 +67,24 @@ def test_a_comparison(ensign: Ensign, programs: Programs) -> None:
     check(told("A comparison"), calls)
 
 
+def modules_read(ensign: Ensign, *argv: str) -> list[str]:
+    """All modules of ensign that a command imports."""
+    program = (
+        "import sys; from ensign.cli.main import run_command_line as run; run(sys.argv[1:]);"
+        "print('', *(name for name in sys.modules if name.split('.')[0] == 'ensign'), sep='\\n')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *argv],
+        cwd=ensign.folder,
+        env=ensign.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [line for line in done.stdout.splitlines() if re.fullmatch(r"ensign[\w.]*", line)]
+
+
 @pytest.mark.parametrize(
     ("second", "most"), [("cheap", 120), ("dear", 140)], ids=["one program", "two programs"]
 )
@@ -75,24 +93,19 @@ def test_a_comparison_reads_little_of_ensign(
 ) -> None:
     """Of some 370 modules; what looks into code only where it may differ."""
     commands = (f"{programs.cheap} 1000000", f"{getattr(programs, second)} 1100000")
-    program = (
-        "import sys; from ensign.cli.main import run_command_line as run; run(sys.argv[1:]);"
-        "print('', *(name for name in sys.modules if name.split('.')[0] == 'ensign'), sep='\\n')"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, "compare", *commands, *SOON],
-        cwd=ensign.folder,
-        env=ensign.environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    read = [line for line in done.stdout.splitlines() if re.fullmatch(r"ensign[\w.]*", line)]
+    read = modules_read(ensign, "compare", *commands, *SOON)
     assert "ensign.experiment.loop" in read
     assert len(read) <= most
     packages = {name.split(".")[1] for name in read if "." in name}
     assert not packages & {"builders", "sources", "variants", "workloads", "ship", "tools"}
+
+
+def test_a_report_reads_nothing_of_what_builds_and_races(ensign: Ensign) -> None:
+    write_study(ensign.folder, BATCH)
+    read = modules_read(ensign, "report", "study.toml")
+    assert "ensign.experiment.study.stored" in read
+    unneeded = {"builders.build", "experiment.study.prepare", "experiment.study.rounds", "ship"}
+    assert not unneeded & {name.removeprefix("ensign.") for name in read}
 
 
 def test_a_study(ensign: Ensign) -> None:

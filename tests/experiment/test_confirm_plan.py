@@ -11,7 +11,6 @@ import pytest
 import report_data as data
 from ensign.experiment.record import Record
 from ensign.experiment.study.budget import Demand, WorkloadPilot, fitted
-from ensign.experiment.study.confirm import second_phase, with_confirmation
 from ensign.experiment.study.confirm_plan import (
     ConfirmPlan,
     TimeLeft,
@@ -26,6 +25,7 @@ from ensign.experiment.study.confirm_plan import (
 from ensign.experiment.study.phase import plan_key
 from ensign.experiment.study.record import write_record
 from ensign.experiment.study.round_plan import RoundPlan
+from ensign.experiment.study.stored import second_phase, with_confirmation
 from ensign.experiment.study_file import StudyFile, parse_study
 from ensign.model.builds import CheckStatus
 from ensign.model.errors import InputError

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ensign.experiment.study.prepare import place_in_study, require_requests, study_problem
+from ensign.experiment.study.request_problems import place_in_study, require_requests, study_problem
 from ensign.experiment.study_file import parse_study
-from ensign.meter.racing import RequestProblem
+from ensign.meter.request_checks import RequestProblem
 from ensign.model.errors import StudyError
 from experiment.test_driven_studies import STUDY
 from small_studies import study as batch_study

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ensign.meter.client import find_meter
-from ensign.meter.racing import RequestProblem, check_races
+from ensign.meter.request_checks import RequestProblem, check_races
 from ensign.meter.requests import DriveLoad, ProcessSpec, RaceRequest, VariantSpec
 from ensign.model.drive import Drive
 from ensign.model.errors import InternalError

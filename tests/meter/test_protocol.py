@@ -13,7 +13,7 @@ from ensign.host.processes import ProcessLimits
 from ensign.meter import records
 from ensign.meter.followed_files import GAPS, Followed
 from ensign.meter.questions import ProbeLine, ProcessorLine
-from ensign.meter.racing import RequestProblem
+from ensign.meter.request_checks import RequestProblem
 from ensign.meter.requests import (
     Containment,
     DriveLoad,

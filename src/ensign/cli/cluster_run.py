@@ -11,7 +11,7 @@ from pathlib import Path
 from ensign.cli.options import Outputs
 from ensign.cli.output import complain, say, write
 from ensign.cli.progress import BuildProgress, StatusLine
-from ensign.cli.study_run import check_fleet, tell_fleet
+from ensign.cli.report_run import check_fleet, tell_fleet
 from ensign.experiment.cluster.coordinate import Coordinator, TaskListener, TaskView, Times
 from ensign.experiment.cluster.jobs import JobState
 from ensign.experiment.cluster.slurm import Slurm
@@ -22,8 +22,9 @@ from ensign.experiment.cluster.tasks import (
     write_hosts,
 )
 from ensign.experiment.ports import Ports
-from ensign.experiment.study.prepare import obtain_inputs, open_cache, open_study
-from ensign.experiment.study.run import folder_of
+from ensign.experiment.study.opened import open_cache, open_study
+from ensign.experiment.study.prepare import obtain_inputs
+from ensign.experiment.study.stored import folder_of
 from ensign.experiment.study_file import LimitOptions, StudyFile, read_cluster
 from ensign.model.cluster import Cluster
 from ensign.model.errors import ClusterUnreachable, CommandFailed, InputError, Interrupted

@@ -20,10 +20,10 @@ from ensign.experiment.causes import with_causes
 from ensign.experiment.compare.options import Options
 from ensign.experiment.ports import Ports
 from ensign.experiment.study.causes import is_shown, study_text, with_only_choice, with_relinks
-from ensign.experiment.study.prepare import open_study
+from ensign.experiment.study.opened import open_study
 from ensign.experiment.study.proofs import proofs
 from ensign.experiment.study.repair import losers, repair_study, repairs_of
-from ensign.experiment.study.run import stored_result
+from ensign.experiment.study.stored import stored_result
 from ensign.experiment.study_file import LimitOptions
 from ensign.explain.causes import Cause, command_causes, same_form, same_program, with_libraries
 from ensign.host.files import check_writable, write_atomically

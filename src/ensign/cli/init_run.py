@@ -10,7 +10,7 @@ from pathlib import Path
 from ensign.cli.output import say
 from ensign.cli.progress import BuildProgress, StatusLine
 from ensign.experiment.ports import Ports
-from ensign.experiment.study.prepare import open_cache
+from ensign.experiment.study.opened import open_cache
 from ensign.model.errors import InputError
 from ensign.tools.init.axes import asked_axes, vary
 from ensign.tools.init.first_build import Callbacks

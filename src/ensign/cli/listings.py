@@ -86,7 +86,7 @@ def suites(
     wrong.
     """
     from ensign.experiment.ports import Ports  # noqa: PLC0415  # pydantic and yaml load with these
-    from ensign.experiment.study.prepare import open_cache  # noqa: PLC0415
+    from ensign.experiment.study.opened import open_cache  # noqa: PLC0415
     from ensign.experiment.suites import list_suite  # noqa: PLC0415
     from ensign.model.errors import InputError  # noqa: PLC0415
     from ensign.report import as_suites  # noqa: PLC0415

@@ -15,10 +15,11 @@ from ensign.experiment.confinement import confined_ports
 from ensign.experiment.ports import Ports
 from ensign.experiment.revisions import duration_text, revision_study
 from ensign.experiment.steps import ExperimentOutcome
+from ensign.experiment.study.opened import open_cache
 from ensign.experiment.study.phase import StudyContext
-from ensign.experiment.study.prepare import open_cache
 from ensign.experiment.study.record import read_record
-from ensign.experiment.study.run import StudySteps, folder_of, stored_result
+from ensign.experiment.study.run import StudySteps
+from ensign.experiment.study.stored import folder_of, stored_result
 from ensign.experiment.study_file import LimitOptions
 from ensign.model.errors import BudgetTooShort, InputError, Interrupted
 from ensign.model.results import Result, Stopped

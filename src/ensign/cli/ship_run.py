@@ -9,8 +9,8 @@ from pathlib import Path
 from ensign.cli.output import complain, say
 from ensign.cli.progress import BuildProgress, StatusLine
 from ensign.experiment.ports import Ports
-from ensign.experiment.study.prepare import open_cache, open_study
-from ensign.experiment.study.run import folder_of, stored_result
+from ensign.experiment.study.opened import open_cache, open_study
+from ensign.experiment.study.stored import folder_of, stored_result
 from ensign.model.shipment import ShippedFile
 from ensign.report.as_pull_request import pull_request
 from ensign.tools.ship import PAGE, Demands, check_folder, chosen, read_host, write_folder

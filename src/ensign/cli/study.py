@@ -15,6 +15,7 @@ from ensign.cli.options import (
     expanded,
     output_options,
 )
+from ensign.cli.output import say
 from ensign.model.errors import InputError
 
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file (TOML).")]
@@ -177,14 +178,14 @@ def report(  # noqa: PLR0913  # one parameter per option of the command line
 
     Exit status: 0 done, 1 by --fail-on or where --verify finds a difference, 2 wrong input.
     """
-    from ensign.cli import study_run  # noqa: PLC0415
+    from ensign.cli import report_run  # noqa: PLC0415
 
     if verify:
-        _end(study_run.verify(study, signers))
+        _end(report_run.verify(study, signers))
         return
     failing = FailOn(tuple(fail_on or ()))
     _end(
-        study_run.report(
+        report_run.report(
             study, outputs, failing, host=host, details=details, every_workload=every_workload
         )
     )
@@ -198,9 +199,9 @@ def diff_studies(
     outputs: Outputs,
 ) -> None:
     """Say what changed between two studies: ratios of ratios, builds, machine, settings."""
-    from ensign.cli import study_run  # noqa: PLC0415
+    from ensign.cli import report_run  # noqa: PLC0415
 
-    study_run.diff_studies(a, b, outputs)
+    report_run.diff_studies(a, b, outputs)
 
 
 @expanded(outputs=output_options("markdown", "json", "html"))
@@ -226,9 +227,9 @@ def merge(
 
     Hosts of a kind are a sample of it, so two of each kind are needed, and more tell more.
     """
-    from ensign.cli import study_run  # noqa: PLC0415
+    from ensign.cli import report_run  # noqa: PLC0415
 
-    study_run.merge(results, share or [], outputs)
+    report_run.merge(results, share or [], outputs)
 
 
 def _end(status: int) -> None:
@@ -260,12 +261,12 @@ def bundle(
     Exit status: 0 done, 1 where --verify finds it changed, unsigned, or signed by another than the
     signers, 2 wrong input.
     """
-    from ensign.cli import study_run  # noqa: PLC0415
+    from ensign.cli import report_run  # noqa: PLC0415
 
     if verify:
-        _end(study_run.verify_bundle(study, signers))
+        _end(report_run.verify_bundle(study, signers))
         return
-    study_run.bundle(study, output, sign)
+    report_run.bundle(study, output, sign)
 
 
 def unbundle(
@@ -273,9 +274,9 @@ def unbundle(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Created if it does not exist.")],
 ) -> None:
     """Take study file and lock file out of a bundle, to run the study again."""
-    from ensign.cli import study_run  # noqa: PLC0415
+    from ensign.cli import report_run  # noqa: PLC0415
 
-    study_run.unbundle(bundle, folder)
+    report_run.unbundle(bundle, folder)
 
 
 def clean(
@@ -285,6 +286,11 @@ def clean(
     ] = None,
 ) -> None:
     """Empty the cache of sources and builds; results beside studies stay."""
-    from ensign.cli import study_run  # noqa: PLC0415
+    from ensign.experiment.ports import Ports  # noqa: PLC0415  # pydantic loads with it
+    from ensign.experiment.study.opened import open_cache  # noqa: PLC0415
+    from ensign.model.units import format_size, parse_duration_ns  # noqa: PLC0415
 
-    study_run.clean(older_than)
+    age_s = None if older_than is None else parse_duration_ns(older_than) / 1e9
+    with open_cache(Ports()) as cache:
+        freed_bytes = cache.clean(age_s)
+    say(f"Freed {format_size(freed_bytes)}.\n")

@@ -15,8 +15,9 @@ from pydantic import ValidationError
 from ensign.builders.environments import environments_of_study
 from ensign.experiment.compare.options import Options
 from ensign.experiment.ports import Ports
+from ensign.experiment.study.opened import open_cache
 from ensign.experiment.study_file import read_study
-from ensign.host.cache import Cache, cache_folder
+from ensign.host.cache import Cache
 from ensign.host.files import file_sha256
 from ensign.host.machine import read_machine
 from ensign.host.processes import Processes
@@ -172,7 +173,7 @@ def in_environments(
         return
     names = _names(said)
     _check(options)
-    with Cache(cache_folder(ports.env), clock=ports.clock) as cache:
+    with open_cache(ports) as cache:
         found = NamedEnvironments(study, ports.processes(), cache, ports.env)
         roots = [(name, found.root(name)) for name in names]
         (command,) = options.commands

@@ -153,6 +153,7 @@ class Record:
         return baseline is None or len(baseline.layouts) >= 2 * self.relinks
 
 
+COMPARISON = "comparison.json"  # in a bundle of commands
 FIGURES = "figures"
 _CLOSE = 1e-9
 _MOST_TOLD = 20

@@ -27,7 +27,7 @@ from ensign.experiment.compare.options import (
 )
 from ensign.experiment.compare.workloads import CommandWorkload, workloads_of
 from ensign.experiment.ports import Ports
-from ensign.experiment.study.prepare import open_study
+from ensign.experiment.study.opened import open_study
 from ensign.experiment.study_file import StudyFile
 from ensign.host.temporary import temporary_folder
 from ensign.model.errors import InputError, StudyError

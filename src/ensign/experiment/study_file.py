@@ -32,6 +32,7 @@ from ensign.model.study_problems import (
 )
 from ensign.model.study_race import Race
 from ensign.model.study_rules import absent_cpus, broken_rules
+from ensign.model.study_source import PathSource
 from ensign.model.study_suite import Suite
 from ensign.model.study_workload import asked_curves
 from ensign.model.trials import SAMPLED_SLICE
@@ -199,6 +200,13 @@ class StudyFile:
     def folder(self) -> Path:
         """The folder that the study's relative paths start at."""
         return self.path.absolute().parent
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Folders in which what lies is the study's: its own, and that of its source."""
+        source = self.study.source
+        own = [self.folder / source.path] if isinstance(source, PathSource) else []
+        return (self.folder, *own)
 
     def with_workloads(self, names: Sequence[str]) -> StudyFile:
         """The study with these workloads alone; all of them where none is named. InputError."""

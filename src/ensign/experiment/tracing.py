@@ -33,6 +33,7 @@ from ensign.proof.loaded_bytes import read_artifact
 _SLICE_NS = 5_000_000
 SAMPLE_US = 1000
 _FEW = 3
+NO_TIME = "looking had taken a tenth of the study's budget already"
 _NO_RECORD = "the traced execution left no record"
 # The meter's folder, where `{tmp}` is.
 _COPY = re.compile(r"/(ensign-meter|run)-\d{7,}-[0-9a-f]{16}/files-\d+/")

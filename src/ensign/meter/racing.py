@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
-
-from pydantic import BaseModel, ConfigDict
 
 from ensign.meter.client import Meter
-from ensign.meter.questions import ask
 from ensign.meter.records import OutcomeLine, TrialPlace, asked_scores, outcome_of, trials
 from ensign.meter.requests import ExecRequest, ProcessSpec, RaceRequest, exec_json, race_json
 from ensign.model.trials import Trial
@@ -48,34 +44,3 @@ def observe_once(meter: Meter, process: ProcessSpec, *, digest: bool) -> Outcome
     asked = ExecRequest(replace(process, digest=digest), observe=True, keep_output=digest)
     with closing(meter.run("exec", exec_json(asked))) as records:
         return outcome_of(records)
-
-
-class RequestProblem(BaseModel):
-    """One mistake: `path` is the JSON pointer of the wrong value in the request."""
-
-    model_config = ConfigDict(frozen=True)
-
-    code: str
-    path: str
-    text: str
-
-    @property
-    def steps(self) -> tuple[str | int, ...]:
-        """The keys and indices of the pointer."""
-        parts = self.path.split("/")[1:]
-        return tuple(
-            int(part) if part.isdigit() else part.replace("~1", "/").replace("~0", "~")
-            for part in parts
-        )
-
-
-class _Checked(BaseModel):
-    problems: tuple[RequestProblem, ...]
-
-
-def check_races(
-    executable: Path, requests: Sequence[RaceRequest]
-) -> tuple[tuple[RequestProblem, ...], ...]:
-    """Problems of each race; nothing is started. InternalError without an answer."""
-    asked = [{"verb": "race", "request": race_json(request)} for request in requests]
-    return tuple(answer.problems for answer in ask(executable, "check", asked, _Checked))

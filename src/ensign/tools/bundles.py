@@ -10,15 +10,20 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from ensign import __version__
-from ensign.experiment.compare.result import FILE as COMPARISON
-from ensign.experiment.compare.result import read_bundled
-from ensign.experiment.record import FIGURES, Record, Verification, figures_of, verified_figures
+from ensign.experiment.record import (
+    COMPARISON,
+    FIGURES,
+    Record,
+    Verification,
+    figures_of,
+    verified_figures,
+)
 from ensign.experiment.study.confirm_plan import plan_name, read_plan, record_name
-from ensign.experiment.study.prepare import open_study
+from ensign.experiment.study.opened import open_study
 from ensign.experiment.study.record import STUDY, read_record
 from ensign.experiment.study.result import with_redo
 from ensign.experiment.study.round_plan import longer_key
-from ensign.experiment.study.run import folder_of, stored_result, stored_rounds
+from ensign.experiment.study.stored import folder_of, stored_result, stored_rounds
 from ensign.experiment.study_file import StudyFile, read_study
 from ensign.host.files import file_sha256, storage_errors, write_atomically
 from ensign.host.regular_file import read_json
@@ -43,17 +48,6 @@ from ensign.store.bundle import (
 from ensign.store.folder import StudyFolder, trial_name
 
 
-def keep_figures(folder: StudyFolder, result: Result) -> None:
-    """Write what is told of a study now, for `verify_study`. StorageFailed."""
-    figures = figures_of(result)
-    try:
-        kept = folder.read_json(FIGURES)
-    except InputError:
-        kept = None
-    if kept != figures:
-        folder.write_json(FIGURES, figures)
-
-
 def verify_study(file: StudyFile) -> Verification:
     """Trials against their hashes and plans, and the figures that were told against the trials.
 
@@ -72,9 +66,15 @@ def verify_study(file: StudyFile) -> Verification:
 
 def verify_comparison(folder: Path) -> Verification:
     """Verification of a comparison's bundle, unpacked there. InputError where it is damaged."""
-    result = read_bundled(folder).result()
+    result = _compared(folder)
     kept = StudyFolder(folder).read_json(FIGURES)
     return verified_figures(kept, result, "measured executions")
+
+
+def _compared(folder: Path) -> Result:
+    from ensign.experiment.compare.result import read_bundled  # noqa: PLC0415  # few bundles
+
+    return read_bundled(folder).result()
 
 
 def raced_keys(folder: StudyFolder, record: Record) -> tuple[str, ...]:
@@ -176,7 +176,7 @@ class BundledComparison:
 
     def result(self) -> Result:
         """Everything anew from the raw trials. InputError where the bundle is damaged."""
-        return read_bundled(self.folder).result()
+        return _compared(self.folder)
 
     @property
     def file(self) -> StudyFile:

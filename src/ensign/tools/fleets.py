@@ -12,7 +12,7 @@ import numpy as np
 
 from ensign.experiment.cluster.task_files import TaskFiles
 from ensign.experiment.cluster.tasks import read_hosts
-from ensign.experiment.study.run import folder_of, stored_rounds
+from ensign.experiment.study.stored import folder_of, stored_rounds
 from ensign.experiment.study_file import StudyFile
 from ensign.model.cluster import HostSlot
 from ensign.model.comparisons import Comparison, Direction

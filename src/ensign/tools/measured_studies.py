@@ -10,7 +10,7 @@ from pathlib import Path
 from ensign.experiment.judge import experiment_costs, suite_rule
 from ensign.experiment.record import Record
 from ensign.experiment.study.result import experiment_of
-from ensign.experiment.study.run import stored_rounds
+from ensign.experiment.study.stored import stored_rounds
 from ensign.model.errors import InputError
 from ensign.model.study import Study
 from ensign.model.trials import Trial

@@ -24,10 +24,12 @@ from ensign.experiment.confinement import confined_ports
 from ensign.experiment.ports import Ports
 from ensign.experiment.steps import run_experiment
 from ensign.experiment.study.networks import without_networks
+from ensign.experiment.study.opened import open_cache, open_study
 from ensign.experiment.study.phase import ProgressCallbacks, StudyContext
-from ensign.experiment.study.prepare import build_programs, open_cache, open_study
+from ensign.experiment.study.prepare import build_programs
 from ensign.experiment.study.round_plan import RoundPlan, RoundProgress
-from ensign.experiment.study.run import StudySteps, folder_of
+from ensign.experiment.study.run import StudySteps
+from ensign.experiment.study.stored import folder_of
 from ensign.experiment.study_file import LimitOptions, StudyFile
 from ensign.host.os_errors import refusal
 from ensign.host.race_lock import VARIABLE, Holder, RaceLock, default_path

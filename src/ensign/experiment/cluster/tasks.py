@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ensign.experiment.cluster.jobs import Task, Work
 from ensign.experiment.cluster.task_files import TaskFiles
-from ensign.experiment.study.run import folder_of
+from ensign.experiment.study.stored import folder_of
 from ensign.experiment.study_file import LimitOptions, StudyFile
 from ensign.model.cluster import Cluster, HostSlot
 from ensign.model.errors import InputError

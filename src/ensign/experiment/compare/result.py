@@ -27,7 +27,7 @@ from ensign.experiment.exclusions import failure_findings
 from ensign.experiment.judge import explored_only, judge, result_of_record
 from ensign.experiment.loop import SoFar
 from ensign.experiment.pilots import CommandPilot
-from ensign.experiment.record import FIGURES, Record, SeenRunning, figures_of, spread_of
+from ensign.experiment.record import COMPARISON, FIGURES, Record, SeenRunning, figures_of, spread_of
 from ensign.host.files import write_atomically
 from ensign.host.regular_file import read_json
 from ensign.model.errors import EnsignError, InputError
@@ -89,9 +89,6 @@ class FinishedRace:
         if failure.code != "deadline" or deadline_ns is None:
             return failure
         return replace(failure, text=f"{failure.text}; {deadline_hint(deadline_ns)}")
-
-
-FILE = "comparison.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +160,8 @@ class CompareEvidence:
             TypeAdapter(CompareEvidence).dump_python(bare, mode="json"), indent=1, sort_keys=True
         )
         figures = json.dumps(figures_of(bare.result()), indent=1, sort_keys=True)
-        members = {FILE: text.encode(), f"{FIGURES}.json": figures.encode()}
-        write_atomically(path.absolute(), pack(FILE, ensign.__version__, members))
+        members = {COMPARISON: text.encode(), f"{FIGURES}.json": figures.encode()}
+        write_atomically(path.absolute(), pack(COMPARISON, ensign.__version__, members))
 
     def without_slices(self) -> CompareEvidence:
         """The same without what makes it large."""
@@ -192,17 +189,17 @@ def read_bundled(folder: Path) -> CompareEvidence:
     """Content of a bundle. InputError where it is damaged, or of another version."""
     from ensign.store.trial_file import require_plausible  # noqa: PLC0415  # at first use
 
-    path = folder / FILE
+    path = folder / COMPARISON
     try:
         evidence = TypeAdapter(CompareEvidence).validate_python(read_json(path.read_bytes()))
     except (ValidationError, ValueError):
-        raise InputError(f"{FILE} in the bundle is of another version of ensign") from None
+        raise InputError(f"{COMPARISON} in the bundle is of another version of ensign") from None
     try:
         second = () if evidence.second is None else evidence.second.trials
         for trial in (*evidence.trials, *second):
             require_plausible(trial)
     except ValueError as error:
-        raise InputError(f"{FILE} in the bundle is no comparison: {error}") from None
+        raise InputError(f"{COMPARISON} in the bundle is no comparison: {error}") from None
     return evidence
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from ensign.builders.forecast import Outlook, outlook
 from ensign.builders.input_files import missing_inputs
@@ -19,19 +18,18 @@ from ensign.experiment.study.prepare import (
     build_ports,
     compilers_by_line,
     require_commands,
-    require_requests,
     require_source,
 )
 from ensign.experiment.study.record import usable_record
+from ensign.experiment.study.request_problems import require_requests
 from ensign.experiment.study.round_plan import RoundPlan
-from ensign.experiment.study.run import folder_of
+from ensign.experiment.study.stored import folder_of
 from ensign.experiment.study_file import StudyFile
 from ensign.host.cache import Cache
 from ensign.host.search_path import apart_from, not_tried
 from ensign.model.expectation import Expectation, PlannedVariant, Work, known_sum
 from ensign.model.placeholders import shown
 from ensign.model.study import Study
-from ensign.model.study_source import PathSource
 from ensign.model.study_workload import Workload, asked_curves
 from ensign.model.trials import Metric, Mode
 from ensign.model.units import parse_duration_ns
@@ -59,7 +57,7 @@ def expectation(
     # A run has left them out before it asks what is ahead.
     refused = refused_networks(file, ports) if only_look else {}
     if only_look:
-        path = apart_from(ports.env.get("PATH", os.defpath), folders_of(file))
+        path = apart_from(ports.env.get("PATH", os.defpath), file.folders)
         ports = replace(ports, env={**ports.env, "PATH": path})
     ahead, second = None, _NONE_AFRESH
     tried = tuple(variant for variant in file.variants if variant.name not in untried)
@@ -102,15 +100,9 @@ def _inputs(file: StudyFile) -> tuple[str, ...]:
     )
 
 
-def folders_of(file: StudyFile) -> tuple[Path, ...]:
-    """Folders in which what lies is the study's: its own, and that of its source."""
-    source = file.study.source
-    return (file.folder, *([file.folder / source.path] if isinstance(source, PathSource) else []))
-
-
 def _untried(file: StudyFile, ports: Ports) -> dict[str, str]:
     """Variants whose compiler is not to be run by what only looks, and why."""
-    path, folders = ports.env.get("PATH", os.defpath), folders_of(file)
+    path, folders = ports.env.get("PATH", os.defpath), file.folders
     found = {}
     for variant in file.variants:
         reason = not_tried(variant.compiler, path, folders)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ensign.experiment.exclusions import listed
-from ensign.experiment.ports import Ports
-from ensign.experiment.study_file import StudyFile
 from ensign.host.confined_view import ConfinementRequest
 from ensign.host.confinement_probe import Confinement, probe_confinement
 from ensign.host.programs import LocalPrograms, Programs
@@ -15,6 +14,10 @@ from ensign.meter.client import find_meter
 from ensign.model.errors import InputError
 from ensign.model.finding_kinds.builds import WORKLOADS_LEFT_OUT
 from ensign.model.findings import Finding
+
+if TYPE_CHECKING:  # doctor asks without a study
+    from ensign.experiment.ports import Ports
+    from ensign.experiment.study_file import StudyFile
 
 _TRIED = ("ends", "--words=1", "--words=1", "--rate=1000000000", "--", "true", "true")
 NETWORKS_REMEDY = "sysctl kernel.unprivileged_userns_clone=1 user.max_net_namespaces=10000"

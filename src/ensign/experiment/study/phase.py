@@ -30,10 +30,10 @@ from ensign.experiment.study.record import (
     with_checks_of,
     write_record,
 )
-from ensign.experiment.study.result import study_result
 from ensign.experiment.study.round_plan import RoundPlan, RoundProgress, longer_key, missing_trials
 from ensign.experiment.study.rounds import RaceContext, race_plan, round_findings
 from ensign.experiment.study.sensitivity import sensitivity_findings
+from ensign.experiment.study.stored import PhaseOutcome, stored_phase
 from ensign.experiment.study.tracing import StudyTracing
 from ensign.experiment.study.variants import VariantSet
 from ensign.experiment.study_file import StudyFile
@@ -41,7 +41,6 @@ from ensign.host.cache import Cache
 from ensign.meter.client import Meter
 from ensign.model.builds import OnEvent
 from ensign.model.findings import Finding
-from ensign.model.results import Result
 from ensign.model.study import Study
 from ensign.model.trials import Mode, Trial, failed_variants
 from ensign.store.folder import StudyFolder
@@ -166,29 +165,6 @@ class PlannedPhase:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseOutcome:
-    """A phase that was raced: what it rests on, and its trials without slices."""
-
-    study: Study
-    rounds: RoundPlan
-    record: Record
-    trials: tuple[Trial, ...]
-    longer: tuple[Trial, ...] = ()
-    relinked: tuple[Trial, ...] = ()
-
-    def result(self, finalists: int = 1) -> Result:
-        """Result. InputError where no round is whole."""
-        return study_result(
-            self.study, self.record, self.trials, self.longer, self.relinked, finalists=finalists
-        )
-
-    @property
-    def failed(self) -> frozenset[str]:
-        """The variants that failed in the rounds."""
-        return failed_variants(self.trials)
-
-
 def race_phase(phase: PlannedPhase, context: StudyContext) -> PhaseOutcome:
     """Races what the store lacks. RaceFailed where the baseline fails; KeyboardInterrupt passes."""
     folder, name, key = context.folder, phase.record, phase.rounds.key
@@ -229,20 +205,6 @@ def race_phase(phase: PlannedPhase, context: StudyContext) -> PhaseOutcome:
     longer = beside.get(longer_key(key), ())
     return PhaseOutcome(
         phase.study, rounds, record, trials, longer, beside.get(phase.spread_key, ())
-    )
-
-
-def stored_phase(
-    study: Study, record: Record, folder: StudyFolder, rounds: RoundPlan | None = None
-) -> PhaseOutcome:
-    """A phase as the store has it."""
-    return PhaseOutcome(
-        study,
-        rounds or RoundPlan(record.key, record.rounds_planned, {}, 0),
-        record,
-        folder.trials(record.key),
-        folder.trials(longer_key(record.key)),
-        folder.trials(record.spread_key) if record.spread_key else (),
     )
 
 

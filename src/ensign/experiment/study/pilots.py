@@ -34,9 +34,8 @@ from ensign.experiment.study.budget import (
     WorkloadPilot,
     require_time_left,
 )
-from ensign.experiment.study.tracing import NO_TIME
 from ensign.experiment.study.variants import VariantSet, first_requests, mode_of, race_request
-from ensign.experiment.tracing import MeterTracer, TraceOptions
+from ensign.experiment.tracing import NO_TIME, MeterTracer, TraceOptions
 from ensign.host.clock import Clock
 from ensign.meter.client import Meter
 from ensign.meter.racing import race

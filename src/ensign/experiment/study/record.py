@@ -7,15 +7,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
 import ensign
-from ensign.builders.build_results import BuildReport
-from ensign.experiment.machine import MachineState
 from ensign.experiment.record import Record
-from ensign.experiment.study.prepare import BuiltPrograms
-from ensign.experiment.study.round_plan import RoundPlan
 from ensign.experiment.traced_files import summarize
 from ensign.model.builds import BuildFacts
 from ensign.model.errors import InputError, RaceFailed
@@ -26,6 +23,12 @@ from ensign.model.placeholders import fill_all, shown
 from ensign.model.study import Study
 from ensign.store.folder import StudyFolder
 from ensign.store.trial_file import MOST_ROUNDS
+
+if TYPE_CHECKING:  # who reads a record builds and races nothing
+    from ensign.builders.build_results import BuildReport
+    from ensign.experiment.machine import MachineState
+    from ensign.experiment.study.prepare import BuiltPrograms
+    from ensign.experiment.study.round_plan import RoundPlan
 
 STUDY = "study"
 _RECORD = TypeAdapter(Record)

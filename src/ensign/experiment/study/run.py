@@ -9,31 +9,28 @@ from dataclasses import dataclass, field, replace
 from ensign.experiment.exclusions import same_programs
 from ensign.experiment.judge import result_of_record
 from ensign.experiment.machine import MachineState, machine_state
-from ensign.experiment.record import Record
 from ensign.experiment.steps import ExperimentOutcome
 from ensign.experiment.study.budget import require_any_time_left
-from ensign.experiment.study.confirm import SecondPhase, confirm, second_phase, with_confirmation
+from ensign.experiment.study.confirm import confirm
 from ensign.experiment.study.confirm_plan import read_plan
 from ensign.experiment.study.layouts import spread_race
 from ensign.experiment.study.phase import (
-    PhaseOutcome,
     PlannedPhase,
     RaceSetup,
     SideRace,
     StudyContext,
     race_phase,
     race_setup,
-    stored_phase,
 )
 from ensign.experiment.study.pilots import Pilots, PlanContext, piloted
 from ensign.experiment.study.prepare import (
     BuiltPrograms,
     build_programs,
     require_commands,
-    require_requests,
 )
-from ensign.experiment.study.record import read_record, require_variants, started
+from ensign.experiment.study.record import require_variants, started
 from ensign.experiment.study.relink_count import chosen_count, store_count, stored_count
+from ensign.experiment.study.request_problems import require_requests
 from ensign.experiment.study.result import experiment_of, with_redo
 from ensign.experiment.study.round_plan import (
     RoundPlan,
@@ -42,6 +39,12 @@ from ensign.experiment.study.round_plan import (
     with_longer_slices,
 )
 from ensign.experiment.study.set_up import MeterAfterSetUp
+from ensign.experiment.study.stored import (
+    PhaseOutcome,
+    SecondPhase,
+    stored_result,
+    with_confirmation,
+)
 from ensign.experiment.study.tracing import Sharing, judged_programs
 from ensign.experiment.study.variants import VariantSet
 from ensign.experiment.study_file import StudyFile
@@ -49,10 +52,7 @@ from ensign.model.errors import EnsignError, InputError, Interrupted, RaceFailed
 from ensign.model.finding_kinds.race import PUBLISHED_SUITE
 from ensign.model.findings import Finding
 from ensign.model.results import Result, Stopped
-from ensign.model.study import Study
 from ensign.model.study_suite import Suite
-from ensign.model.trials import Trial
-from ensign.store.folder import StudyFolder
 
 # Of the memory that is free when a study begins, for all variants of a race.
 _SHARE_OF_MEMORY = 0.8
@@ -295,38 +295,6 @@ class StudySteps:
             return None
         file = self.file.with_metric(first.rounds.metric)
         return confirm(file, first, self._racing)
-
-
-def folder_of(file: StudyFile) -> StudyFolder:
-    """The results folder of a study; on one of several hosts, that host's."""
-    folder = StudyFolder.beside(file.path, file.study.name)
-    return folder.of_host(file.host) if file.host else folder
-
-
-def stored_result(file: StudyFile) -> Result:
-    """The result of what the store has. InputError where no round is complete yet."""
-    study, record, _ = stored_rounds(file)
-    folder = folder_of(file)
-    explored = stored_phase(study, record, folder).result()
-    chosen = file.with_workloads(record.workloads)
-    return with_confirmation(explored, chosen, folder, second_phase(chosen, folder, record.key))
-
-
-def stored_rounds(file: StudyFile) -> tuple[Study, Record, tuple[Trial, ...]]:
-    """The study as it was raced, its record and its raw trials. InputError where there are none."""
-    folder = folder_of(file)
-    record = read_record(folder)
-    trials = () if record is None else folder.trials(record.key)
-    if record is None or not trials:
-        raise InputError(f"nothing of {file.path} has been measured yet: 'ensign run {file.path}'")
-    missing = set(record.workloads).difference(workload.name for workload in file.study.workloads)
-    if missing:
-        raise InputError(
-            f"{file.path} no longer has the workload {', '.join(sorted(missing))}, which was "
-            f"measured: 'ensign run {file.path}' measures those that it has now"
-        )
-    chosen = file.with_workloads(record.workloads).with_metric(record.metric)
-    return chosen.study, record, trials
 
 
 def _require_left(first: PhaseOutcome) -> None:

@@ -17,7 +17,7 @@ from ensign.experiment.study.executed_files import Judged, judge_ran
 from ensign.experiment.study.prepare import BuiltPrograms
 from ensign.experiment.study.variants import VariantSet, first_requests, race_request
 from ensign.experiment.traced_files import SharedFile, shared_files, shared_finding
-from ensign.experiment.tracing import SAMPLE_US, TraceOptions, Tracer
+from ensign.experiment.tracing import NO_TIME, SAMPLE_US, TraceOptions, Tracer
 from ensign.host.clock import Clock
 from ensign.host.files import copy_tree
 from ensign.host.temporary import temporary_folder
@@ -48,7 +48,6 @@ _REQUESTS = 1000
 # What looking may take, beside the study's budget, which is for racing: a share of it, or this.
 _SHARE_OF_BUDGET = 0.1
 _AT_LEAST_NS = 10 * 10**9
-NO_TIME = "looking had taken a tenth of the study's budget already"
 
 
 class BuiltNotRunError(CommandFailed):

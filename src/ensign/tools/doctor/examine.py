@@ -8,9 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ensign.experiment.study.forecast import folders_of
 from ensign.experiment.study.networks import NETWORKS_REMEDY
-from ensign.experiment.study.prepare import require_requests
+from ensign.experiment.study.request_problems import require_requests
 from ensign.experiment.study_file import StudyFile, read_study
 from ensign.host.machine_findings import (
     busy_findings,
@@ -60,7 +59,7 @@ def examine_machine(ports: DoctorPorts, *, study: Path | None = None, race: bool
         # Without a meter that is what the checkup says.
         with suppress(InternalError):
             require_requests(file)
-        ports = replace(ports, programs=ports.programs.apart_from(folders_of(file)))
+        ports = replace(ports, programs=ports.programs.apart_from(file.folders))
     seen = examine(ports, race=race)
     more = () if file is None else tuple(_study_checks(file, ports.programs, seen.installer))
     return checkup(seen, more)
@@ -70,7 +69,7 @@ def _study_checks(
     file: StudyFile, programs: Programs, installer: Installer
 ) -> Iterator[CheckupLine]:
     for name in dict.fromkeys(variant.compiler for variant in file.variants):
-        untried = programs.not_tried(name, folders_of(file))
+        untried = programs.not_tried(name, file.folders)
         if untried:
             yield CheckupLine("study", name, Status.POOR, f"not tried: {untried}")
         elif programs.find(name) is None:

@@ -25,11 +25,10 @@ from ensign.host.topology import CpuChoice, allowed_cpus, default_cpus, read_top
 from ensign.meter.client import LocalMeter, Meter, find_meter
 from ensign.meter.questions import MeterAbilities, read_abilities
 from ensign.model.errors import InternalError
+from ensign.tools.doctor.advice import COMPILERS, PROFILERS
 from ensign.tools.doctor.noise import Noise, measure_noise
 
-COMPILERS = r"(gcc|clang)(-\d+)?"
 LINKERS = r"ld\.bfd|ld\.gold|ld\.lld(-\d+)?|mold"
-PROFILERS = r"perf|valgrind|llvm-profdata(-\d+)?|llvm-bolt(-\d+)?"
 BUILD_TOOLS = ("make", "cmake", "ninja", "tclsh", "dpkg-source")
 OTHERS = ("hyperfine", "gzip", "git")
 ROOT_MAKERS = ("mmdebstrap", "debootstrap")
