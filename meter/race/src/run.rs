@@ -226,9 +226,8 @@ fn is_id(text: &str) -> bool {
 /// Kills the descendants of this process until there are none, and reaps them.
 fn end_descendants() {
     let until = clock::now_ns() + END_WITHIN_NS;
-    let own = std::process::id() as pid_t;
     loop {
-        let living = procfs::descendants(own);
+        let living = procfs::descendants();
         for &pid in &living {
             kill(pid, libc::SIGKILL);
         }

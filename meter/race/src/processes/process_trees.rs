@@ -242,7 +242,7 @@ impl ProcessTrees {
     /// Living descendants that no tree owns; they are killed. Told by name.
     pub(crate) fn end_escaped(&mut self) -> Vec<(pid_t, String)> {
         let mut ended = Vec::new();
-        for pid in procfs::descendants(std::process::id() as pid_t) {
+        for pid in procfs::descendants() {
             let ours = self.roots.contains_key(&pid) || self.kept_out.contains(&pid);
             if ours || self.owner(pid).is_some() {
                 continue;

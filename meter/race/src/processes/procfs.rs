@@ -162,13 +162,38 @@ pub(crate) fn pids() -> Vec<pid_t> {
         .collect()
 }
 
-/// All living descendants of a process (not itself), parents before their children.
-pub(crate) fn descendants(root: pid_t) -> Vec<pid_t> {
+/// All living descendants of this process, which gets the orphans among them; parents before their
+/// children. Not every process of the machine is looked at where its children have none.
+pub(crate) fn descendants() -> Vec<pid_t> {
+    match only_children() {
+        Some(children) => children.into_iter().filter(|&pid| is_alive(pid)).collect(),
+        None => search_descendants(),
+    }
+}
+
+/// The children of this process, the dead ones too; None where one of them has children, or the
+/// kernel does not tell. No list is cut short: this process has one thread, which reaps nobody
+/// meanwhile, and of other lists only whether they are empty is asked (proc(5)).
+fn only_children() -> Option<Vec<pid_t>> {
+    let own = children_of(Path::new("/proc/thread-self"))?;
+    let mut their_tasks = own.iter().flat_map(|&pid| tasks(pid));
+    let alone = their_tasks.all(|task| children_of(&task).is_some_and(|list| list.is_empty()));
+    alone.then_some(own)
+}
+
+fn children_of(task: &Path) -> Option<Vec<pid_t>> {
+    let list = fs::read_to_string(task.join("children")).ok()?;
+    list.split_ascii_whitespace()
+        .map(|pid| pid.parse().ok())
+        .collect()
+}
+
+fn search_descendants() -> Vec<pid_t> {
     let all: Vec<(pid_t, Stat)> = pids()
         .into_iter()
         .filter_map(|pid| Some((pid, Stat::of(pid)?)))
         .collect();
-    let mut found = vec![root];
+    let mut found = vec![std::process::id() as pid_t];
     let mut next = 0;
     while next < found.len() {
         let parent = found[next];
@@ -356,6 +381,49 @@ mod tests {
             (13, 14)
         );
         assert_eq!(stat.start_ticks, 999);
+    }
+
+    #[test]
+    fn children_alone_and_grandchildren_are_found() {
+        // A process of its own: other tests have children, too.
+        // SAFETY: the child calls nothing that needs another thread.
+        let looked = unsafe { libc::fork() };
+        if looked == 0 {
+            let well = only_children() == Some(Vec::new()) && finds_a_child(false);
+            // SAFETY: nothing is to be cleaned up.
+            unsafe { libc::_exit(i32::from(!(well && finds_a_child(true)))) };
+        }
+        let mut status = 1;
+        // SAFETY: the status is there.
+        assert_eq!(unsafe { libc::waitpid(looked, &mut status, 0) }, looked);
+        assert_eq!(status, 0);
+    }
+
+    fn finds_a_child(with_its_own: bool) -> bool {
+        // SAFETY: the children only sleep until they are killed.
+        unsafe {
+            let (child, mut grandchild) = (libc::fork(), 0);
+            if child == 0 {
+                if with_its_own {
+                    grandchild = libc::fork();
+                }
+                libc::sleep(if grandchild == 0 { 100 } else { 99 });
+                libc::_exit(0);
+            }
+            let wanted = 1 + usize::from(with_its_own);
+            let found = (0..200).find_map(|_| {
+                libc::usleep(10_000);
+                let found = descendants();
+                (found.len() == wanted).then_some(found)
+            });
+            let Some(found) = found else { return false };
+            let alone = only_children().is_some();
+            for &pid in &found {
+                libc::kill(pid, libc::SIGKILL);
+            }
+            libc::waitpid(child, std::ptr::null_mut(), 0);
+            found[0] == child && alone != with_its_own
+        }
     }
 
     #[test]
