@@ -5,6 +5,7 @@ In CI nothing may be skipped: a missing tool there is a failure.
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import shutil
@@ -71,6 +72,12 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     seed, processor = config.getoption("--shuffle"), os.environ.get("TEST_PROCESSOR")
     order = [] if seed is None else [f"order: --shuffle {seed}"]
     return [*order, f"processor: TEST_PROCESSOR={processor}"] if processor else order
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: no search for garbage goes through it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
