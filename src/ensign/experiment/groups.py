@@ -31,45 +31,43 @@ def group_count(variants: int, most_variants: int) -> int:
     return max(1, math.ceil(variants / (most_variants - NO_VARIANT)))
 
 
-def groups_for(variants: int, starting: float = 0) -> int:
+def groups_for(variants: int) -> int:
     """In how many groups so many variants (besides the baseline) are raced.
 
     Memory may force it. Without that it is a matter of precision. Nine variants of Redis' tests had
     a standard deviation of 1.23 % per execution, 25 of them (on another machine) 2.46 %; the
     variance is taken to be as 9 + variants, which is less than that. The time of an execution of V
-    variants in G groups is as V + 2G, since each group has the baseline twice, and where each group
-    has a start of its own as that of so many variants (`starting`), that is added. Half-widths for
-    the same time are narrowest where the product is least. It hardly changes around there, and
-    groups cost comparisons between groups, so the fewest groups whose half-widths are within 2 % of
-    the narrowest are taken.
+    variants in G groups is as V + 2G, since each group has the baseline twice. Half-widths for the
+    same time are narrowest where the product is least. It hardly changes around there, and groups
+    cost comparisons between groups, so the fewest groups whose half-widths are within 2 % of the
+    narrowest are taken. Measured side by side they were not narrower
+    (docs/background/statistics/rounds-and-geomean.md): commands do not use the rule.
     """
 
     def variance(groups: int) -> float:
         together = variants / groups + NO_VARIANT
-        starts = starting * groups if groups > 1 else 0
-        return (_CONSTANT_NOISE + together) * (variants + NO_VARIANT * groups + starts)
+        return (_CONSTANT_NOISE + together) * (variants + NO_VARIANT * groups)
 
     counts = range(1, max(variants, 1) + 1)
     limit = min(map(variance, counts)) * _ABOUT_AS_NARROW**2
     return next(groups for groups in counts if variance(groups) <= limit)
 
 
-def variants_together(variants: int, group_size: int | str, starting: float = 0) -> int | None:
+def variants_together(variants: int, group_size: int | str) -> int | None:
     """Number of variants that race at a time by `group_size`; None: all of them."""
     size = group_size
     if size == "auto":
-        size = math.ceil(variants / groups_for(variants, starting))
+        size = math.ceil(variants / groups_for(variants))
     if not isinstance(size, int) or size >= variants:
         return None
     return size + NO_VARIANT
 
 
-def groups_finding(together: int, way_out: str) -> Finding:
+def groups_finding(together: int) -> Finding:
     """Finding where variants race in groups by choice."""
     text = (
         f"raced in groups of up to {together - NO_VARIANT} variants, dealt anew in each execution, "
-        "each with the baseline and its twin: intervals are narrower for the same time; "
-        f"{way_out} races them together"
+        "each with the baseline and its twin"
     )
     return RACED_IN_GROUPS.found(text)
 

@@ -308,7 +308,6 @@ def _race(options: Options) -> Iterator[tuple[str, object]]:
         yield "rounds", options.least_runs
     if options.warmup:
         yield "warmup", options.warmup
-    yield "group_size", options.group_size
     yield "slice", duration_text(options.slice_ns)
     if options.mode is not None:
         yield "mode", options.mode.value

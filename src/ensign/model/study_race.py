@@ -101,8 +101,8 @@ class Race(Section):
     )
     group_size: GroupSize = Field(
         default="auto",
-        description="variants that race at a time, besides the baseline and its twin: the number "
-        "that gives the narrowest intervals for the time, all, or so many",
+        description="variants that race at a time, besides the baseline and its twin: so many, "
+        "all, or as many as a rule of thumb says",
     )
     slice_check: list[str] = Field(
         default_factory=list,

@@ -279,7 +279,7 @@ def _check_numbers(options: Options) -> None:
         )
     if options.seed > _LARGEST_SEED:
         raise InputError(f"--seed must be at most {_LARGEST_SEED}")
-    if options.group_size not in ("auto", "all") and not options.twin:
+    if options.group_size is not None and not options.twin:
         raise InputError("--group-size needs the twin, which is in each group; leave out --no-twin")
     _check_operations(options.operations)
     _check_metric(options)

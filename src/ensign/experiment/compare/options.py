@@ -118,15 +118,6 @@ def parse_ports(text: str) -> tuple[int, int]:
     raise InputError(f"'{text}' is not a range of ports; write it as 20000-29999")
 
 
-def parse_group_size(text: str) -> int | str:
-    """`auto`, `all`, or a number of commands. InputError otherwise."""
-    if text in ("auto", "all"):
-        return text
-    if text.isdecimal() and int(text):
-        return int(text)
-    raise InputError(f"'{text}' is not a number of commands, 'all' or 'auto'")
-
-
 def _span(first: int, last: int) -> range:
     if last > _LAST_CPU:
         raise ValueError
@@ -328,15 +319,13 @@ class Options:
         ),
     ] = True
     group_size: Annotated[
-        int | str,
+        int | None,
         Option(
-            "Commands that race at a time, besides the baseline and its twin: a number, 'all', or "
-            "'auto' (what gives the narrowest intervals for the time).",
-            metavar="N",
-            default="auto",
-            read=parse_group_size,
+            "So many commands race at a time, besides the baseline and its twin (default: all, or "
+            "as many as memory holds).",
+            least=1,
         ),
-    ] = "auto"
+    ] = None
     slice_ns: Annotated[
         int, Option("Length of a slice.", names=("--slice",), default="5ms", read=parse_duration_ns)
     ] = DEFAULT_SLICE_NS

@@ -65,14 +65,9 @@ def plan_race(
     """The plan after unmeasured runs of each variant; the user's own choices go first."""
     does = [pilot.behavior for pilot in pilots.values()]
     chosen = choose(asked(options), does)
-    first, *_ = pilots.values()
     expected_ns = {variant: max(pilot.wall_ns, 1) for variant, pilot in pilots.items()}
-    once_ns = sum(expected_ns.values()) + (options.copies - 1) * first.wall_ns
-    together = None
-    if options.twin:
-        starting = STARTING_NS * (len(pilots) + 1) / once_ns
-        together = variants_together(len(pilots) - 1, options.group_size, starting)
-    grouped = () if together is None else (groups_finding(together, "--group-size all"),)
+    together = variants_together(len(pilots) - 1, options.group_size or "all")
+    grouped = () if together is None else (groups_finding(together),)
     return RacePlan(
         mode=_driven(options, chosen.mode),
         metric=chosen.metric,

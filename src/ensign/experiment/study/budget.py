@@ -51,7 +51,7 @@ def group_findings(together: int | None, most_variants: Mapping[str, int]) -> tu
     """Findings where variants race in groups: by choice, or because of memory, per workload."""
     found = []
     if together is not None:
-        found.append(groups_finding(together, 'race.group_size = "all"'))
+        found.append(groups_finding(together))
     for workload, most in sorted(most_variants.items()):
         if together is None or most < together:
             found.append(memory_finding(most, workload))

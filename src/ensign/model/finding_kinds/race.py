@@ -99,9 +99,9 @@ MEMORY_SHORT = FindingKind(
 RACED_IN_GROUPS = FindingKind(
     "raced-in-groups",
     Severity.NOTE,
-    "Variants raced in groups, each with the baseline and its twin: for narrower intervals, or "
-    "because they do not all fit into memory.",
-    'Nothing. `race.group_size = "all"` (`--group-size all`) races them together where they fit.',
+    "Variants raced in groups, each with the baseline and its twin: by `race.group_size` (of "
+    "commands: `--group-size`), or because they do not all fit into memory.",
+    'Nothing. `race.group_size = "all"` races them together where they fit.',
 )
 CONNECTIONS_BY_TURNS = FindingKind(
     "connections-by-turns",
