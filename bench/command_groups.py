@@ -37,7 +37,7 @@ def raced(folder: Path, options: tuple[str, ...], budget: str) -> tuple[float, f
     numbers = ",".join(str(FIRST + each) for each in range(COMMANDS))
     argv = [str(ENSIGN), "compare", "-L", "N", numbers, "./count {N}", "--budget", budget]
     subprocess.run(
-        [*argv, *options, "--json", "out.json"], cwd=folder, check=True, capture_output=True
+        [*argv, *options, "--json", "out.json"], cwd=folder, check=True, stdout=subprocess.DEVNULL
     )
     rows = json.loads((folder / "out.json").read_text())["comparisons"]
     widths = [math.log(row["high"] / row["low"]) / 2 for row in rows]
