@@ -8,10 +8,10 @@ import pytest
 from ensign.builders.build_context import Bounds, BuildContext, Runner
 from ensign.builders.sandboxes import Bubblewrap, Sandbox
 from ensign.host.cache import Cache
-from ensign.host.clock import FakeClock
 from ensign.host.confined_view import ConfinementRequest
 from ensign.host.confinement_probe import Confinement
-from ensign.host.processes import FakeProcesses, Outcome
+from ensign.host.processes import Outcome
+from fakes import FakeClock, FakeProcesses
 
 CONFINED = (Confinement("bwrap"), ConfinementRequest("/bin"))
 DONE = Outcome(0, None, "exited")

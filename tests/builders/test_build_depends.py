@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from ensign.builders.build_depends import how_to_install, missing_dependencies, unmet_in
-from ensign.host.processes import FakeProcesses, Outcome, ProcessRequest
+from ensign.host.processes import Outcome, ProcessRequest
 from ensign.model.errors import InputError
+from fakes import FakeProcesses
 
 _UNMET = "dpkg-checkbuilddeps: error: Unmet build dependencies: "
 

@@ -17,12 +17,13 @@ from build_fixtures import PROJECTS
 from ensign.builders.build import build_variants
 from ensign.builders.forecast import outlook
 from ensign.builders.request import BuildPorts, BuildRequest
-from ensign.builders.training import FakeTrainer, TrainingRun
+from ensign.builders.training import TrainingRun
 from ensign.explain.function_names import source_name
 from ensign.model.errors import CommandFailed
 from ensign.model.placeholders import fill_all
 from ensign.model.study import Study
 from ensign.model.variants import Variant
+from fakes import FakeTrainer
 
 _PLAIN = Variant("plain", "gcc-12", "-O2")
 

@@ -7,9 +7,9 @@ from ensign.experiment.compare.options import Options
 from ensign.experiment.compare.run import CompareSteps
 from ensign.experiment.ports import Ports
 from ensign.experiment.steps import run_experiment
-from ensign.host.clock import FakeClock
-from ensign.meter.client import FakeMeter, Json
+from ensign.meter.client import Json
 from ensign.model.errors import CommandFailed, EnsignError, Interrupted
+from fakes import FakeClock, FakeMeter
 
 
 def exited(status: int) -> list[Json]:

@@ -8,7 +8,6 @@ from ensign.experiment.compare.commands import command_variants
 from ensign.experiment.compare.options import Options
 from ensign.experiment.compare.tracing import Traces, Tracing
 from ensign.experiment.tracing import TraceOptions
-from ensign.host.clock import FakeClock
 from ensign.meter.requests import VariantSpec
 from ensign.model.traced_execution import (
     MappedFile,
@@ -17,6 +16,7 @@ from ensign.model.traced_execution import (
     WrittenFile,
     nothing_seen,
 )
+from fakes import FakeClock
 
 SECOND = 10**9
 

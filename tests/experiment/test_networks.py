@@ -10,8 +10,9 @@ from ensign.experiment.ports import Ports
 from ensign.experiment.study import networks
 from ensign.experiment.study_file import StudyFile, parse_study
 from ensign.host.confinement_probe import Confinement
-from ensign.host.programs import Answer, FakePrograms
+from ensign.host.programs import Answer
 from ensign.model.errors import InputError
+from fakes import FakePrograms
 
 WHY = "no network: this user may make no user and network namespaces here (EPERM)"
 STUDY = """\

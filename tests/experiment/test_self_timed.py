@@ -25,11 +25,12 @@ from ensign.experiment.self_timed import (
 from ensign.experiment.study.phase import shown_again, shown_by_the_race
 from ensign.experiment.study.round_plan import RoundPlan
 from ensign.experiment.study.variants import VariantSet
-from ensign.meter.client import FakeMeter, Json
+from ensign.meter.client import Json
 from ensign.meter.records import TrialPlace, trials
 from ensign.model.study import Study
 from ensign.model.traced_execution import TracedExecution, nothing_seen
 from ensign.model.trials import Mode, TaskActivity, Trial
+from fakes import FakeMeter
 
 MS = 1_000_000
 HURRIED = TracedExecution((), (), 0, 1, 1, "", cpu_ns=30 * MS)

@@ -7,8 +7,9 @@ import pytest
 from end_to_end.small_study import BATCH
 from ensign.experiment.study.set_up import MeterAfterSetUp
 from ensign.experiment.study_file import StudyFile, parse_study
-from ensign.meter.client import FakeMeter, Json
+from ensign.meter.client import Json
 from ensign.model.errors import CommandFailed, EnsignError, StudyError
+from fakes import FakeMeter
 
 AROUND = """
 setup = ["mkdir", "/x/{variant}"]

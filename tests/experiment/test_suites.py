@@ -9,13 +9,14 @@ import pytest
 from ensign.experiment.ports import Ports
 from ensign.experiment.suites import find_tests
 from ensign.host.cache import Cache
-from ensign.host.processes import FakeProcesses, Outcome, ProcessRequest
+from ensign.host.processes import Outcome, ProcessRequest
 from ensign.model.errors import InputError
 from ensign.model.study_suite import Suite
 from ensign.report.as_suites import as_json, terminal
 from ensign.sources.archive import fetch_wheel
 from ensign.sources.downloads import Fetcher
 from ensign_redis.plugin import RedisSpecification
+from fakes import FakeProcesses
 from suite_sources import source
 
 KIND = "redis-benchmarks-specification"

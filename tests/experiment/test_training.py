@@ -8,9 +8,10 @@ import pytest
 
 from ensign.builders.training import TrainingRun
 from ensign.experiment.study.training import MeterTrainer
-from ensign.meter.client import FakeMeter, LocalMeter
+from ensign.meter.client import LocalMeter
 from ensign.model.errors import Interrupted
 from ensign.model.study import Study
+from fakes import FakeMeter
 
 START = {"type": "start", "schema": 1, "freezer": "signal", "mode": "alternating", "counters": []}
 VARIANT = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from ensign.builders.rebuilt_programs import _fingerprint
 from ensign.builders.record_file import read_record, still_true
 from ensign.experiment.suites import _in_wheel
-from ensign.host.processes import FakeProcesses, Outcome
+from ensign.host.processes import Outcome
 from ensign.model.errors import CommandFailed, InputError
 from ensign.proof.archives import contents, intermediate, read_archive, symbols_of
 from ensign.proof.bounded_elf import DamagedFile
@@ -44,6 +44,7 @@ from ensign.tools.doctor.inspect_program import look_at
 from ensign.tools.doctor.program_facts import facts_of
 from ensign.tools.fleets import HostResults, fleet_of
 from ensign_redis.plugin import RedisSpecification
+from fakes import FakeProcesses
 from fuzz.attempt import Target
 
 _LIMITS = BundleLimits(members=2000, member_bytes=32 << 20, size_bytes=128 << 20)

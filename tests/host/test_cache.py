@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ensign.host.cache import Cache, cache_folder, key_of
-from ensign.host.clock import FakeClock
 from ensign.model.errors import InputError, StorageFailed
+from fakes import FakeClock
 
 KIB = 1024
 

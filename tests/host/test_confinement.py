@@ -18,8 +18,9 @@ from ensign.host.confined_view import (
 from ensign.host.confinement import Bind, Link, View, bubblewrap_argv
 from ensign.host.confinement_probe import Confinement, probe_confinement, unconfined
 from ensign.host.foreign_files import UnprivilegedUser
-from ensign.host.processes import FakeProcesses, Outcome
+from ensign.host.processes import Outcome
 from ensign.meter.client import find_meter
+from fakes import FakeProcesses
 from real_processes import PlainProcesses, WithoutNamespaces
 
 NOBODY = UnprivilegedUser(65534, 65534)

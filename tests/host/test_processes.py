@@ -8,9 +8,10 @@ import pytest
 
 from ensign.host.disk_watch import DiskLimit
 from ensign.host.processes import ProcessLimits, ProcessRequest, read_tail
-from ensign.meter.client import FakeMeter, Json, Verb
+from ensign.meter.client import Json, Verb
 from ensign.meter.processes import MeterProcesses
 from ensign.model.errors import CommandFailed, Interrupted
+from fakes import FakeMeter
 
 OUTCOME: Json = {
     "type": "outcome", "role": "command", "exit": 0, "signal": None, "reason": "exited",

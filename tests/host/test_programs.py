@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ensign.host.programs import Answer, FakePrograms, LocalPrograms
+from ensign.host.programs import Answer, LocalPrograms
+from fakes import FakePrograms
 
 
 def program(folder: Path, name: str, script: str, mode: int = 0o755) -> Path:

@@ -10,10 +10,10 @@ import pytest
 
 from build_fixtures import *  # noqa: F403  # those that it lists
 from ensign.builders import inspection
-from ensign.builders.inspection import Inspection, inspect_tree
 from ensign.builders.request import BuildPorts
 from ensign.builders.systems.registry import listing_of, recognize
 from ensign.model.errors import InputError
+from inspected_trees import Inspection, inspect_tree
 from planted_projects import plant
 
 

@@ -15,11 +15,12 @@ import pytest
 
 from ensign.host.cache import Cache
 from ensign.host.files import copy_tree, storage_errors, write_atomically
-from ensign.host.processes import FakeProcesses, Outcome, ProcessRequest
+from ensign.host.processes import Outcome, ProcessRequest
 from ensign.host.storage import full_file_system, storage_failure
 from ensign.model.errors import CommandFailed, EnsignError, InputError, StorageFailed
 from ensign.sources.unpack import unpack
 from ensign.toolchains.find import ToolchainFinder
+from fakes import FakeProcesses
 
 ENSIGN = str(Path(sys.executable).with_name("ensign"))
 GCC = shutil.which("gcc-12") or shutil.which("gcc")

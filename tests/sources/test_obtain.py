@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from ensign.host.cache import Cache
-from ensign.host.processes import FakeProcesses, Outcome, ProcessRequest
+from ensign.host.processes import Outcome, ProcessRequest
 from ensign.model.errors import InputError
 from ensign.model.study_source import ArchiveSource, DebianSource, GitSource, PathSource
 from ensign.sources.obtain import SourcePorts, obtain
+from fakes import FakeProcesses
 from real_processes import PlainProcesses
 
 

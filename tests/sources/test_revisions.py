@@ -11,11 +11,12 @@ import pytest
 
 from ensign.builders.revisions import SourceTrees
 from ensign.host.cache import Cache
-from ensign.host.processes import FakeProcesses, Outcome, ProcessRequest
+from ensign.host.processes import Outcome, ProcessRequest
 from ensign.model.errors import InputError
 from ensign.model.study_source import VENDORED, GitSource, PathSource
 from ensign.sources.checkouts import UserRepository, names_of
 from ensign.sources.obtain import SourcePorts, obtain, obtain_revisions, read_lock
+from fakes import FakeProcesses
 from real_processes import PlainProcesses
 
 SOURCE = GitSource(kind="git", url="source")

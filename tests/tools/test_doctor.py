@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ensign.host.machine import BusyProcess, read_machine
-from ensign.host.programs import Answer, FakePrograms
+from ensign.host.programs import Answer
 from ensign.host.topology import CpuChoice
-from ensign.meter.client import FakeMeter, Json
+from ensign.meter.client import Json
 from ensign.meter.questions import MeterAbilities
 from ensign.model.checkup import Checkup, CheckupLine, Status
 from ensign.model.errors import InternalError
@@ -17,6 +17,7 @@ from ensign.report import as_doctor
 from ensign.tools.doctor.examine import checkup, examine_machine, install
 from ensign.tools.doctor.noise import Noise, measure_noise, noise_of
 from ensign.tools.doctor.probe import DoctorPorts, Examination, Installer, Program, SandboxFacts
+from fakes import FakeMeter, FakePrograms
 
 CPUS = CpuChoice((1,), (0,), (0,))
 ALL_PROGRAMS = (

@@ -1,23 +1,17 @@
-"""Looking at a source tree through its build system: it runs the project's own scripts, confined.
+"""A source tree as its build system tells of it, once configured, or built.
 
-CMake and Meson are configured and asked. Autotools and make cannot be asked, so the tree is built
-once, and what came of that is looked at.
+CMake and Meson are asked. Autotools and make cannot be asked: what they built is looked at.
 """
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ensign.builders.first_error import first_error
-from ensign.builders.open_tree import OpenedTree, opened_tree
-from ensign.builders.request import BuildPorts, BuildRequest
-from ensign.builders.revisions import obtain_sources
-from ensign.builders.stage_runs import StageFailedError
+from ensign.builders.open_tree import OpenedTree
 from ensign.builders.systems.build_system import (
     BUILD_FOLDER,
     Inspected,
@@ -26,14 +20,9 @@ from ensign.builders.systems.build_system import (
     Target,
     TargetKind,
 )
-from ensign.builders.systems.registry import with_recipe_of_system
-from ensign.host.foreign_files import HostileFileError, read_foreign
+from ensign.host.foreign_files import read_foreign
 from ensign.host.regular_file import read_json
-from ensign.model.builds import ignore
 from ensign.model.errors import InputError
-from ensign.model.quoting import shortened
-from ensign.model.study import Study
-from ensign.model.variants import Variant
 
 _CMAKE_KINDS: Mapping[str, TargetKind] = {
     "EXECUTABLE": "program",
@@ -167,7 +156,6 @@ def _text(value: object) -> str:
 
 _MOST_BYTES = 2**26
 _MOST_TARGETS = 2000
-_LONGEST_REASON = 300
 _QUERY = ".cmake/api/v1/query/codemodel-v2"
 _REPLIES = ".cmake/api/v1/reply"
 _MESON_INFO = "meson-info"
@@ -175,88 +163,11 @@ _CTESTS = "CTestTestfile.cmake"
 _CTEST = ("ctest", "--test-dir", BUILD_FOLDER, "--show-only=json-v1")
 
 
-@dataclass(frozen=True, slots=True)
-class Inspection:
-    """The subject: a folder, the compiler that it is built with, and how long it may take.
-
-    `keys` are more of `[build]`, over those that recognition suggests.
-    """
-
-    folder: Path
-    compiler: str
-    deadline: str = "10m"
-    keys: tuple[tuple[str, object], ...] = ()
-
-
-def inspect_tree(wanted: Inspection, recognized: Recognized, ports: BuildPorts) -> Inspected:
-    """Targets, tests and benchmarks of a tree by one of its build systems.
-
-    Where the project's scripts fail, `notes` say so. InputError without the compiler.
-    """
-    request = _request(wanted, recognized)
-    ports = replace(ports, meter=None)
-    with ports.cache.temporary() as scratch:
-        # What pins a source is written beside a study, and there is none.
-        sources = obtain_sources(replace(request, path=scratch / "none.toml"), ports, ignore)
-    with opened_tree(request, ports, sources, "inspection") as opened:
-        ways: dict[str, Callable[[OpenedTree], None]] = {
-            "cmake": _configured_by_cmake,
-            "meson": _configured,
-        }
-        asked = None if request.study.build.in_source else ways.get(recognized.system)
-        try:
-            (asked or _built)(opened)
-            return asked_of(opened, recognized)
-        except StageFailedError as failed:
-            error = first_error(failed.output, tree=opened.seen_as)
-            why = str(failed) if error is None else shortened(error.said, _LONGEST_REASON)
-            text = f"{recognized.system} cannot build this tree here: {why}"
-            return Inspected(recognized, notes=(text,))
-        except (HostileFileError, InputError) as error:
-            return Inspected(recognized, notes=(str(error),))
-
-
-def _request(wanted: Inspection, recognized: Recognized) -> BuildRequest:
-    folder = wanted.folder.absolute()
-    study = Study.model_validate(
-        {
-            "name": "inspection",
-            "source": {"kind": "path", "path": str(folder)},
-            "build": {
-                "system": recognized.system,
-                "artifact": BUILD_FOLDER,
-                "deadline": wanted.deadline,
-                **recognized.keys,
-                **dict(wanted.keys),
-            },
-            "axes": {"compiler": [wanted.compiler]},
-            "baseline": {"compiler": wanted.compiler},
-        }
-    )
-    variant = Variant("inspection", wanted.compiler, "-O2")
-    path = folder / "inspection.toml"
-    return BuildRequest(with_recipe_of_system(study), path, (variant,), variant.name)
-
-
 def ask_cmake(opened: OpenedTree) -> None:
     """Make CMake tell of its targets when it configures, which `asked_of` reads."""
     query = opened.tree / BUILD_FOLDER / _QUERY
     query.parent.mkdir(parents=True)
     query.touch()
-
-
-def _configured_by_cmake(opened: OpenedTree) -> None:
-    opened.run(opened.stage.clean)
-    ask_cmake(opened)
-    opened.run(opened.stage.commands[:1])
-
-
-def _configured(opened: OpenedTree) -> None:
-    opened.run((*opened.stage.clean, *opened.stage.commands[:1]))
-
-
-def _built(opened: OpenedTree) -> None:
-    opened.run((*opened.stage.clean, *opened.stage.commands))
 
 
 def asked_of(opened: OpenedTree, recognized: Recognized) -> Inspected:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -40,16 +40,3 @@ class Trainer(Protocol):
         Interrupted if everything was interrupted meanwhile.
         """
         ...
-
-
-@dataclass
-class FakeTrainer:
-    """Keeps the runs for the test to read, and answers each with the same text."""
-
-    answer: str = ""
-    runs: list[TrainingRun] = field(default_factory=list)
-
-    def train(self, run: TrainingRun) -> str:
-        """See `Trainer.train`."""
-        self.runs.append(run)
-        return self.answer

@@ -60,11 +60,6 @@ class StatusLine:
         if self._live:
             rewrite(self._stream, "")
 
-    def clear_first(self, _: object) -> str:
-        """Removes the line before a result is printed; nothing is kept."""
-        self.clear()
-        return ""
-
     def __enter__(self) -> Self:
         return self
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -29,23 +28,3 @@ class SystemClock:
     def unix_s(self) -> float:
         """See `Clock.unix_s`."""
         return time.time()
-
-
-@dataclass
-class FakeClock:
-    """Starts at `start_unix_s` and moves by `advance_ns` alone."""
-
-    start_unix_s: float = 0.0
-    elapsed_ns: int = 0
-
-    def monotonic_ns(self) -> int:
-        """See `Clock.monotonic_ns`."""
-        return self.elapsed_ns
-
-    def unix_s(self) -> float:
-        """See `Clock.unix_s`."""
-        return self.start_unix_s + self.elapsed_ns / 1e9
-
-    def advance_ns(self, ns: int) -> None:
-        """Let time pass."""
-        self.elapsed_ns += ns

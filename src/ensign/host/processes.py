@@ -6,13 +6,12 @@ Every command of a build goes through here; `ensign.meter.processes` runs it und
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
 from ensign.host.disk_watch import DiskLimit
-from ensign.model.errors import Interrupted
 
 Reason = Literal["exited", "deadline", "disk", "ended", "memory", "not-found", "processes"]
 
@@ -140,23 +139,3 @@ def read_tail(log: Path, size_bytes: int = TAIL_BYTES) -> str:
 def without_colors(text: str) -> str:
     """A text without the sequences by which programs color it for a terminal."""
     return _COLOR.sub("", text)
-
-
-@dataclass
-class FakeProcesses:
-    """Answers by a function and keeps the requests for the test to read."""
-
-    answer: Callable[[ProcessRequest], Outcome]
-    requests: list[ProcessRequest] = field(default_factory=list)
-    stopped: bool = False
-
-    def run(self, request: ProcessRequest) -> Outcome:
-        """See `Processes.run`."""
-        if self.stopped:
-            raise Interrupted("interrupted")
-        self.requests.append(request)
-        return self.answer(request)
-
-    def interrupt(self) -> None:
-        """See `Processes.interrupt`."""
-        self.stopped = True

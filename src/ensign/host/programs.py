@@ -11,7 +11,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from errno import ENOENT
 from pathlib import Path
 from typing import Protocol
@@ -213,7 +213,7 @@ class LocalPrograms:
         wanted = re.compile(pattern)
         found = (names_in(folder) for folder in self._path.split(os.pathsep))
         names = {name for each in found for name in each if wanted.fullmatch(name)}
-        return tuple(sorted((name for name in names if self.find(name)), key=_natural))
+        return tuple(sorted((name for name in names if self.find(name)), key=natural))
 
     def ask(self, argv: Sequence[str]) -> Answer:
         """See `Programs.ask`."""
@@ -244,42 +244,6 @@ def names_in(folder: str) -> tuple[str, ...]:
         return ()
 
 
-@dataclass(frozen=True, slots=True)
-class FakePrograms:
-    """Answers by name; a command is answered by the name of its program."""
-
-    answers: Mapping[str, Answer] = field(default_factory=dict)
-    known_packages: frozenset[str] = frozenset()
-
-    def find(self, name: str) -> Path | None:
-        """See `Programs.find`."""
-        return Path("/usr/bin") / name if name in self.answers else None
-
-    def matching(self, pattern: str) -> tuple[str, ...]:
-        """See `Programs.matching`."""
-        names = (name for name in self.answers if re.fullmatch(pattern, name))
-        return tuple(sorted(names, key=_natural))
-
-    def ask(self, argv: Sequence[str]) -> Answer:
-        """See `Programs.ask`."""
-        name = Path(argv[0]).name
-        return self.answers.get(name, Answer(success=False, line=f"{name}: not found"))
-
-    def packages(self) -> frozenset[str]:
-        """See `Programs.packages`."""
-        return self.known_packages
-
-    def not_tried(self, name: str, folders: Sequence[Path]) -> str:
-        """See `Programs.not_tried`: all may be."""
-        del name, folders
-        return ""
-
-    def apart_from(self, folders: Sequence[Path]) -> Programs:
-        """See `Programs.apart_from`."""
-        del folders
-        return self
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
+def natural(name: str) -> list[tuple[int, str]]:
     """`gcc-9` before `gcc-12`."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]

@@ -14,9 +14,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -307,25 +307,3 @@ def _inherits(said: object) -> bool:
     if isinstance(said, Mapping):
         return said.get("output") == "inherit" or any(map(_inherits, said.values()))
     return isinstance(said, list) and any(map(_inherits, said))
-
-
-@dataclass
-class FakeMeter:
-    """Replays canned records, request by request, and keeps the requests for the test to read."""
-
-    replies: Sequence[Iterable[Json]]
-    requests: list[tuple[Verb, Json]] = field(default_factory=list)
-    interrupted: bool = False
-    ended: list[Json] = field(default_factory=list)
-
-    def run(self, verb: Verb, request: Json) -> Generator[Json, None, None]:
-        """The next canned reply; IndexError when there are no more."""
-        self.requests.append((verb, request))
-        yield from self.replies[len(self.requests) - 1]
-
-    def interrupt(self, only: Json | None = None) -> None:
-        """See `StoppableMeter.interrupt`; `ended` has the requests ended alone."""
-        if only is None:
-            self.interrupted = True
-        else:
-            self.ended.append(only)

@@ -11,11 +11,12 @@ from ensign.builders.systems.build_system import Listing
 from ensign.builders.systems.registry import recognize
 from ensign.experiment.study_file import parse_study
 from ensign.host.cache import Cache
-from ensign.host.processes import FakeProcesses, Outcome, ProcessRequest
+from ensign.host.processes import Outcome, ProcessRequest
 from ensign.model.errors import InputError, StudyError
 from ensign.model.study import Study
 from ensign.sources.crates import with_crates
 from ensign.sources.downloads import Fetched, Fetcher
+from fakes import FakeProcesses
 from real_processes import PlainProcesses
 
 STUDY = """\

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ensign.builders.inspection import Inspection, inspect_tree
 from ensign.builders.request import BuildPorts
 from ensign.builders.systems.build_system import Inspected, SuiteCommand, Target
 from ensign.builders.systems.registry import listing_of, recognize
+from inspected_trees import Inspection, inspect_tree
 from planted_projects import plant
 
 CTEST = (

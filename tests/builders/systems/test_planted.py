@@ -13,9 +13,10 @@ from ensign.builders.build import WrongBaseline, build_variants
 from ensign.builders.build_results import BuildReport
 from ensign.builders.request import BuildPorts, BuildRequest
 from ensign.builders.systems.registry import with_recipe_of_system
-from ensign.builders.training import FakeTrainer, TrainingRun
+from ensign.builders.training import TrainingRun
 from ensign.model.study import Study
 from ensign.model.variants import Variant
+from fakes import FakeTrainer
 from planted_projects import plant
 from small_studies import CLANG_LTO, GCC_LTO, GCC_O3
 
