@@ -25,7 +25,7 @@ from ensign.experiment.ports import Ports
 from ensign.experiment.study.opened import open_cache, open_study
 from ensign.experiment.study.prepare import obtain_inputs
 from ensign.experiment.study.stored import folder_of
-from ensign.experiment.study_file import LimitOptions, StudyFile, read_cluster
+from ensign.experiment.study_file import RunOptions, StudyFile, read_cluster
 from ensign.model.cluster import Cluster
 from ensign.model.errors import ClusterUnreachable, CommandFailed, InputError, Interrupted
 from ensign.model.units import format_duration, parse_duration_ns, pluralize
@@ -36,23 +36,20 @@ _JOBS = "jobs"
 _TELL_EVERY_S = 60.0
 
 
-def run(  # noqa: PLR0913  # what the command line says
+def run(  # what the command line says
     path: Path,
     on: Path,
-    workloads: Sequence[str],
-    limits: LimitOptions,
+    options: RunOptions,
     outputs: Outputs,
     *,
     details: bool,
-    confined: bool,
     update_lock: bool,
 ) -> None:
     """See `ensign.cli.study.run`. Errors pass, after what was measured is told."""
     check_fleet(outputs)
     ports = Ports()
     cluster = read_cluster(on)
-    file = open_study(path, ports).with_workloads(workloads).with_limits(limits)
-    file = file if confined else file.unconfined()
+    file = open_study(path, ports).with_options(options)
     folder = folder_of(file)
     slurm = Slurm(folder.root / _JOBS)
     with folder.locked(), StatusLine(sys.stderr) as line:
@@ -60,7 +57,7 @@ def run(  # noqa: PLR0913  # what the command line says
             progress = BuildProgress(line, sys.stderr)
             lock = obtain_inputs(file, cache, ports, progress.show, update_lock=update_lock)
         write_hosts(folder, cluster)
-        tasks = tasks_of(file, cluster, lock, tuple(workloads), limits)
+        tasks = tasks_of(file, cluster, lock, options)
         files = TaskFiles(folder)
         require_free_nodes(cluster.slots, files)
         patience_s = parse_duration_ns(cluster.patience) / 1e9

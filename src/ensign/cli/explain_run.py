@@ -24,7 +24,7 @@ from ensign.experiment.study.opened import open_study
 from ensign.experiment.study.proofs import proofs
 from ensign.experiment.study.repair import losers, repair_study, repairs_of
 from ensign.experiment.study.stored import stored_result
-from ensign.experiment.study_file import LimitOptions
+from ensign.experiment.study_file import RunOptions
 from ensign.explain.causes import Cause, command_causes, same_form, same_program, with_libraries
 from ensign.host.files import check_writable, write_atomically
 from ensign.host.signals import signals_deferred
@@ -128,7 +128,7 @@ def repair(
     """See `ensign.cli.repair.repair`. Returns the exit status; errors pass."""
     outputs.check()
     ports = Ports(race_lock=machine_lock(share=share_machine))
-    file = open_study(asked.path, ports).with_limits(LimitOptions(budget=asked.budget))
+    file = open_study(asked.path, ports).with_options(RunOptions(budget=asked.budget))
     stored = stored_result(file)
     lost = losers(confirmed(stored) or stored, asked.variant)
     baseline = file.variants[0]

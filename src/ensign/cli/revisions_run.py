@@ -20,7 +20,7 @@ from ensign.experiment.study.phase import StudyContext
 from ensign.experiment.study.record import read_record
 from ensign.experiment.study.run import StudySteps
 from ensign.experiment.study.stored import folder_of, stored_result
-from ensign.experiment.study_file import LimitOptions
+from ensign.experiment.study_file import RunOptions
 from ensign.model.errors import BudgetTooShort, InputError, Interrupted
 from ensign.model.results import Result, Stopped
 from ensign.tools import bundles
@@ -73,8 +73,8 @@ def run_revisions(
             except BudgetTooShort as short:
                 if options.budget_ns is not None or short.needed_ns > _LONGEST_NS:
                     raise
-                longer = LimitOptions(budget=duration_text(short.needed_ns * _SPARE))
-                steps = replace(steps, file=steps.file.with_limits(longer))
+                longer = RunOptions(budget=duration_text(short.needed_ns * _SPARE))
+                steps = replace(steps, file=steps.file.with_options(longer))
             except Interrupted:
                 so_far = _so_far(steps, told)
                 return tell(so_far, outputs, fail_on, details=details, keep=keep)

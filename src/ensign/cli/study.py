@@ -106,9 +106,9 @@ def run(  # noqa: PLR0913  # one parameter per option of the command line
     before is reported) or every variant did, 4 interrupted (run it again, with the same options).
     """
     from ensign.cli import study_run  # noqa: PLC0415
-    from ensign.experiment.study_file import LimitOptions  # noqa: PLC0415
+    from ensign.experiment.study_file import RunOptions  # noqa: PLC0415
 
-    limits = LimitOptions(budget=budget, precision=precision)
+    options = RunOptions(tuple(workload or ()), budget, precision, confined=not unconfined)
     failing = FailOn(tuple(fail_on or ()))
     if on is not None:
         from ensign.cli import cluster_run  # noqa: PLC0415
@@ -124,23 +124,18 @@ def run(  # noqa: PLR0913  # one parameter per option of the command line
         alone = [name for name, given in here.items() if given]
         if alone:
             raise InputError(f"{alone[0]} is for a run on this machine: it does not go with --on")
-        cluster_run.run(
-            study, on, workload or [], limits, outputs, details=details,
-            confined=not unconfined, update_lock=update_lock,
-        )  # fmt: skip
+        cluster_run.run(study, on, options, outputs, details=details, update_lock=update_lock)
         return
     if cancel:
         raise InputError("--cancel needs --on FILE, by which the jobs were submitted")
     status = study_run.run(
         study,
-        workload or [],
-        limits,
+        options,
         outputs,
         failing,
         details=details,
         share_machine=share_machine,
         update_lock=update_lock,
-        confined=not unconfined,
         install_dependencies=install_build_deps,
     )
     _end(status)

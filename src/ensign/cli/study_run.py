@@ -20,7 +20,7 @@ from ensign.experiment.study.opened import open_cache, open_study
 from ensign.experiment.study.phase import ProgressCallbacks, StudyContext
 from ensign.experiment.study.run import StudySteps
 from ensign.experiment.study.stored import folder_of, keep_figures
-from ensign.experiment.study_file import LimitOptions, StudyFile, read_cluster
+from ensign.experiment.study_file import RunOptions, StudyFile, read_cluster
 from ensign.host.files import write_atomically
 from ensign.model.results import Result
 from ensign.model.units import parse_duration_ns
@@ -43,22 +43,19 @@ def plan(path: Path, workloads: Sequence[str], on: Path | None = None) -> None:
 
 def run(  # noqa: PLR0913  # what the command line says
     path: Path,
-    workloads: Sequence[str],
-    limits: LimitOptions,
+    options: RunOptions,
     outputs: Outputs,
     fail_on: FailOn,
     *,
     details: bool,
     share_machine: bool,
     update_lock: bool,
-    confined: bool = True,
     install_dependencies: bool = False,
 ) -> int:
     """See `ensign.cli.study.run`. Returns the exit status; errors pass."""
     outputs.check()
     ports = Ports(race_lock=machine_lock(share=share_machine))
-    file = open_study(path, ports).with_workloads(workloads).with_limits(limits)
-    file = file if confined else file.unconfined()
+    file = open_study(path, ports).with_options(options)
     outcome = raced_study(
         file, ports, update_lock=update_lock, install_dependencies=install_dependencies
     )

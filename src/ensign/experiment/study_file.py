@@ -6,7 +6,7 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import tree_sitter_toml
@@ -171,11 +171,19 @@ _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 @dataclass(frozen=True, slots=True)
-class LimitOptions:
-    """Options of the command line that replace keys of the study; None leaves a key as it is."""
+class RunOptions:
+    """Options of the command line over the study: these workloads alone, other limits.
 
+    What is None, or no workload, leaves the study as it is; so does `confined`.
+    """
+
+    workloads: tuple[str, ...] = ()
     budget: str | None = None
     precision: str | None = None
+    confined: bool = True
+
+
+NO_OPTIONS = RunOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,9 +283,15 @@ class StudyFile:
         layouts = self.study.layouts.model_copy(update={"count": count})
         return replace(self, study=self.study.model_copy(update={"layouts": layouts}))
 
-    def with_limits(self, limits: LimitOptions) -> StudyFile:
+    def with_options(self, options: RunOptions) -> StudyFile:
+        """The study as it is asked for. InputError as `with_workloads` and `with_limits`."""
+        file = self.with_workloads(options.workloads)
+        limits = {"budget": options.budget, "precision": options.precision}
+        file = file.with_limits({name: text for name, text in limits.items() if text is not None})
+        return file if options.confined else file.unconfined()
+
+    def with_limits(self, said: Mapping[str, str]) -> StudyFile:
         """The study with another budget or precision. InputError where one is none."""
-        said = {name: text for name, text in asdict(limits).items() if text is not None}
         for name, text in said.items():
             parse = parse_duration_ns if name == "budget" else parse_share
             try:

@@ -30,7 +30,7 @@ from ensign.experiment.study.prepare import build_programs
 from ensign.experiment.study.round_plan import RoundPlan, RoundProgress
 from ensign.experiment.study.run import StudySteps
 from ensign.experiment.study.stored import folder_of
-from ensign.experiment.study_file import LimitOptions, StudyFile
+from ensign.experiment.study_file import StudyFile
 from ensign.host.os_errors import refusal
 from ensign.host.race_lock import VARIABLE, Holder, RaceLock, default_path
 from ensign.host.signals import end_with_parent, stopped_by_signals
@@ -65,9 +65,7 @@ def carry_out(work: Work) -> str:
 
 def study_of(work: Work, ports: Ports) -> StudyFile:
     """The study as it was asked for, with the results of this host. Errors pass."""
-    limits = LimitOptions(budget=work.budget, precision=work.precision)
-    file = open_study(Path(work.study), ports).with_workloads(work.workloads).with_limits(limits)
-    file = file if work.confined else file.unconfined()
+    file = open_study(Path(work.study), ports).with_options(work.options)
     file = file.with_executions(_MOST_EXECUTIONS)
     return file if work.host is None else replace(file, host=work.host.name)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from ensign.experiment.study_file import NO_OPTIONS, RunOptions
 from ensign.model.cluster import HostSlot
 
 
@@ -24,10 +25,7 @@ class Work:
     asked: str
     host: HostSlot | None = None
     part: tuple[int, int] = (0, 1)
-    workloads: tuple[str, ...] = ()
-    budget: str | None = None
-    precision: str | None = None
-    confined: bool = True
+    options: RunOptions = NO_OPTIONS
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from pydantic import TypeAdapter, ValidationError
 
 from ensign.experiment.cluster.jobs import Task, Work
 from ensign.experiment.cluster.task_files import TaskFiles
 from ensign.experiment.study.stored import folder_of
-from ensign.experiment.study_file import LimitOptions, StudyFile
+from ensign.experiment.study_file import NO_OPTIONS, RunOptions, StudyFile
 from ensign.model.cluster import Cluster, HostSlot
 from ensign.model.errors import InputError
 from ensign.model.units import parse_duration_ns, parse_size_bytes
@@ -21,7 +21,6 @@ from ensign.store.folder import StudyFolder
 _CLUSTER = "cluster"
 # No node has a colon in its name.
 _BUILD = "build:"
-_NO_LIMITS = LimitOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +67,15 @@ def tasks_of(
     file: StudyFile,
     cluster: Cluster,
     lock: str,
-    workloads: tuple[str, ...] = (),
-    limits: LimitOptions = _NO_LIMITS,
+    options: RunOptions = NO_OPTIONS,
 ) -> tuple[Task, ...]:
     """Builds first, then a race on each host; `lock` is the text of the study's lock file. Pure."""
     folder = folder_of(file).root
-    confined = file.study.sandbox.confined
-    asked = _asked(file, lock, workloads, limits)
+    asked = _asked(file, lock, options)
 
     def work(task: str, host: HostSlot | None = None, part: tuple[int, int] = (0, 1)) -> Work:
-        return Work(
-            task, str(file.path.absolute()), str(folder), asked, host, part, workloads,
-            limits.budget, limits.precision, confined,
-        )  # fmt: skip
+        study = str(file.path.absolute())
+        return Work(task, study, str(folder), asked, host, part, options)
 
     builds = cluster.builds
     parts = builds.parts(len(file.variants))
@@ -104,8 +99,7 @@ def tasks_of(
     return (*building, *racing)
 
 
-def _asked(file: StudyFile, lock: str, workloads: tuple[str, ...], limits: LimitOptions) -> str:
+def _asked(file: StudyFile, lock: str, options: RunOptions) -> str:
     """Name of all that is asked for: where it differs, what is done is not."""
-    confined = file.study.sandbox.confined
-    said = [file.text, lock, workloads, limits.budget, limits.precision, confined]
+    said = [file.text, lock, asdict(options)]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
