@@ -139,13 +139,11 @@ _LARGEST_EXPECTED_BYTES = 4 << 20
 class StudyEvidence:
     """A study with its results, from a study file or from a bundle, which `path` names.
 
-    `page` is where its HTML report goes unless told otherwise. Files of a bundle are there only as
-    long as `opened` is.
+    Files of a bundle are there only as long as `opened` is.
     """
 
     path: Path
     file: StudyFile
-    page: Path
 
     def of_host(self, name: str) -> StudyEvidence:
         """The same with the results of that host of a cluster; empty: this machine's."""
@@ -201,7 +199,7 @@ def opened(path: Path) -> Iterator[StudyEvidence | BundledComparison]:
     """
     if not is_bundle(path):
         file = open_study(path)
-        yield StudyEvidence(path, file, folder_of(file).root / "report.html")
+        yield StudyEvidence(path, file)
         return
     with temporary_folder("bundle") as folder:
         yield _unpacked(path, folder, unpack(path, folder))
@@ -212,7 +210,7 @@ def _unpacked(path: Path, folder: Path, manifest: Manifest) -> StudyEvidence | B
         return BundledComparison(path, folder)
     expand = partial(expanded_again, folder / _EXPANDED)
     file = read_study(folder / manifest.study, expand=expand)
-    return StudyEvidence(path, file, path.with_suffix(".html"))
+    return StudyEvidence(path, file)
 
 
 def bundle(path: Path, target: Path | None, key: Path | None = None) -> Bundled:
