@@ -213,7 +213,7 @@ impl Guardian {
     }
 
     fn receive(&mut self, most: usize) {
-        let mut bytes = [0u8; 1 << 12];
+        let mut bytes = [0u8; 1 << 16];
         while let Ok(length @ 1..) = self.records.read(&mut bytes) {
             self.pending.extend(&bytes[..length]);
             if self.pending.len() >= most {
@@ -301,7 +301,7 @@ impl Guardian {
 /// The request: one line, or (where that is no whole request) everything to the end.
 pub fn read_request() -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let mut chunk = [0u8; 1 << 12];
+    let mut chunk = [0u8; 1 << 16];
     loop {
         // SAFETY: the buffer is as large as said. Unbuffered: what follows is not ours to take.
         let read = unsafe { libc::read(STDIN, chunk.as_mut_ptr().cast(), chunk.len()) };
