@@ -36,7 +36,7 @@ _JOBS = "jobs"
 _TELL_EVERY_S = 60.0
 
 
-def run(  # what the command line says
+def run(
     path: Path,
     on: Path,
     options: RunOptions,

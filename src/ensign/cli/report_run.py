@@ -28,7 +28,7 @@ _DIFFERS = 1
 _THIS_MACHINE = "local"
 
 
-def report(  # what the command line says
+def report(
     path: Path,
     outputs: Outputs,
     fail_on: FailOn,

@@ -81,22 +81,28 @@ def memory_finding(most: int, workload: str = "") -> Finding:
     return RACED_IN_GROUPS.found(text, workload)
 
 
+def groups_in(request: RaceRequest, most_variants: int | None) -> int:
+    """In how many races of at most so many variants it is; one without a twin, too."""
+    if most_variants is None or request.variants[-1].name != TWIN:
+        return 1
+    return group_count(len(request.variants) - NO_VARIANT, most_variants)
+
+
 def in_groups(request: RaceRequest, most_variants: int | None) -> tuple[RaceRequest, ...]:
     """Races of at most so many variants, each with the baseline, the first, and its twin, the last.
 
-    The request's seed deals the others into groups. One race where all fit, or there is no twin.
+    The request's seed deals the others into groups.
     """
-    first, *others, twin = request.variants
-    one = most_variants is None or twin.name != TWIN
-    count = 1 if one else group_count(len(others), most_variants or 0)
+    count = groups_in(request, most_variants)
     if count == 1:
         return (request,)
+    first, *others, twin = request.variants
     random.Random(request.seed).shuffle(others)  # noqa: S311  # not for secrets
     parts = (others[start::count] for start in range(count))
     return tuple(replace(request, variants=(first, *part, twin)) for part in parts)
 
 
-def race_in_groups(  # `race`, and how many at a time
+def race_in_groups(
     meter: Meter,
     request: RaceRequest,
     most_variants: int | None,
@@ -106,18 +112,17 @@ def race_in_groups(  # `race`, and how many at a time
     names: Mapping[str, str] | None = None,
 ) -> Generator[Trial, None, None]:
     """Trials as `race`; in groups each execution is dealt by a seed of its own."""
-    if len(in_groups(request, most_variants)) == 1:
+    if groups_in(request, most_variants) == 1:
         yield from race(meter, request, workload=workload, first_round=first_round, names=names)
         return
     for number in range(request.executions):
         once = replace(request, executions=1, seed=request.seed + number)
+        place = first_round + number
         trials: list[Trial] = []
         for group in in_groups(once, most_variants):
-            place = first_round + number
-            with closing(
-                race(meter, group, workload=workload, first_round=place, names=names)
-            ) as raced:
-                trials += raced
+            raced = race(meter, group, workload=workload, first_round=place, names=names)
+            with closing(raced) as found:
+                trials += found
         yield merged(trials, request.variants[0].name)
 
 

@@ -34,6 +34,7 @@ from ensign.toolchains.single_flags import QUESTION
 from ensign.toolchains.spelling import flags_for
 from ensign.toolchains.table import (
     BOLT,
+    COMPILERS,
     Family,
     Flags,
     Kind,
@@ -454,7 +455,6 @@ def _digest(parts: object) -> str:
 
 
 _COMPILER_LIBRARY = re.compile(r"=> (\S*/lib(?:LLVM|clang)\S*)")
-_COMPILER = re.compile(r"(gcc|clang)(-\d+)?")
 
 
 def installed_compilers(path: str, root: RootDirectory | None = None) -> list[str]:
@@ -464,7 +464,7 @@ def installed_compilers(path: str, root: RootDirectory | None = None) -> list[st
         names.update(
             name
             for name in (names_in(folder) if root is None else root.names_in(folder))
-            if _COMPILER.fullmatch(name) and _is_program(folder, name, root)
+            if re.fullmatch(COMPILERS, name) and _is_program(folder, name, root)
         )
     return sorted(names, key=lambda name: (name.split("-")[0], len(name), name))
 

@@ -13,6 +13,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
+# Names of programs, as regular expressions.
+COMPILERS = r"(gcc|clang)(-\d+)?"
+PROFILERS = r"perf|valgrind|llvm-profdata(-\d+)?|llvm-bolt(-\d+)?"
+
 
 def absent(package: str, known: Collection[str]) -> str:
     """Message about a package that the system has not; empty where it has, or if unknown.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ensign.experiment.environments import NamedEnvironments, system_of
 from ensign.experiment.ports import Ports
-from ensign.host.cache import Cache, cache_folder
+from ensign.experiment.study.opened import open_cache
 from ensign.host.confined_view import ConfinementRequest
 from ensign.host.confinement_probe import probe_confinement
 from ensign.host.machine import read_machine
@@ -71,7 +71,7 @@ def capture(name: str, study: Path | None, python: str = "") -> EnvironmentSheet
         place = _Place((), os.environ.get("PATH", os.defpath), machine)
         return EnvironmentSheet(name, dict(_facts(place, python)))
     ports = Ports()
-    with Cache(cache_folder(ports.env), clock=ports.clock) as cache:
+    with open_cache(ports) as cache:
         root = NamedEnvironments(study, ports.processes(), cache, ports.env).root(name)
         confinement = probe_confinement(ports.processes(), ports.env, find_meter())
         if root is None or not confinement.works:

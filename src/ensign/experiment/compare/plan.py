@@ -119,13 +119,13 @@ def asked(options: Options) -> Requested:
 def with_memory(
     options: Options, plan: RacePlan, pilots: Mapping[str, CommandPilot], free: int
 ) -> RacePlan:
-    """The plan for so much free memory: in smaller groups, or by turns if no two variants fit.
+    """The plan for so much free memory: in smaller groups, or by turns where no group fits.
 
     InputError where not even one of them fits.
     """
     peaks = [pilot.peak_memory_bytes for pilot in pilots.values()]
     alive_together = plan.mode is Mode.INTERLEAVED or options.serves
-    together = _peak_bytes(options, peaks, plan.together) if alive_together else max(peaks)
+    together = _peak_bytes(options, pilots, plan.together) if alive_together else max(peaks)
     allowed_bytes = round(free * _SHARE_OF_MEMORY)
     if together <= allowed_bytes:
         if together < allowed_bytes * _NOTEWORTHY_SHARE:
@@ -160,10 +160,9 @@ def _in_smaller_groups(
     options: Options, plan: RacePlan, pilots: Mapping[str, CommandPilot], allowed_bytes: int
 ) -> RacePlan | None:
     """The plan in the largest groups that fit into memory; None where there are no such groups."""
-    peaks = [pilot.peak_memory_bytes for pilot in pilots.values()]
-    all_but_one = len(peaks) if plan.together is None else plan.together - 1
+    all_but_one = len(pilots) if plan.together is None else plan.together - 1
     for most in range(all_but_one, FEWEST_VARIANTS - 1, -1) if options.twin else ():
-        if _peak_bytes(options, peaks, most) <= allowed_bytes:
+        if _peak_bytes(options, pilots, most) <= allowed_bytes:
             before = (each for each in plan.findings if not each.is_a(RACED_IN_GROUPS))
             took_ns = _execution_ns(options, pilots, most)
             findings = (*before, memory_finding(most))
@@ -171,9 +170,9 @@ def _in_smaller_groups(
     return None
 
 
-def _peak_bytes(options: Options, peaks: Sequence[int], together: int | None) -> int:
+def _peak_bytes(options: Options, pilots: Mapping[str, CommandPilot], together: int | None) -> int:
     """Memory of the largest group of so many variants; None: of all."""
-    first, *others = peaks
+    first, *others = (pilot.peak_memory_bytes for pilot in pilots.values())
     count = len(others) if together is None else together - options.copies
     return options.copies * first + sum(sorted(others, reverse=True)[:count])
 

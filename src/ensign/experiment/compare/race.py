@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from ensign.experiment.groups import in_groups, race_in_groups
+from ensign.experiment.groups import groups_in, race_in_groups
 from ensign.experiment.loop import MemoryStore, RaceState, race_rounds, trial_seed
 from ensign.meter.client import Meter
 from ensign.meter.requests import RaceRequest
@@ -119,7 +119,7 @@ class _CommandRounds:
         seed = trial_seed(self.seed, state.rounds, workload)
         request = replace(self.requests[workload].without(state.gone), executions=1, seed=seed)
         together = self.limits.together.get(workload)
-        if len(self.requests) == 1 and len(in_groups(request, together)) == 1:
+        if len(self.requests) == 1 and groups_in(request, together) == 1:
             left_ns = self._left_ns(state)
             request = replace(request, executions=self._wanted(state.rounds), budget_ns=left_ns)
         names, first = self.limits.names, state.rounds

@@ -1,4 +1,4 @@
-"""Whom a run tells what happens."""
+"""A phase of a study: its race, the record that it leaves, and whom it tells what happens."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def folder_of(file: StudyFile) -> StudyFolder:
 
 def stored_result(file: StudyFile) -> Result:
     """The result of what the store has. InputError where no round is complete yet."""
-    study, record, _ = stored_rounds(file)
+    study, record = _raced_study(file)
     folder = folder_of(file)
     explored = stored_phase(study, record, folder).result()
     chosen = file.with_workloads(record.workloads)
@@ -45,10 +45,14 @@ def stored_result(file: StudyFile) -> Result:
 
 def stored_rounds(file: StudyFile) -> tuple[Study, Record, tuple[Trial, ...]]:
     """The study as it was raced, its record and its raw trials. InputError where there are none."""
+    study, record = _raced_study(file)
+    return study, record, folder_of(file).trials(record.key)
+
+
+def _raced_study(file: StudyFile) -> tuple[Study, Record]:
     folder = folder_of(file)
     record = read_record(folder)
-    trials = () if record is None else folder.trials(record.key)
-    if record is None or not trials:
+    if record is None or not folder.trial_files(record.key):
         raise InputError(f"nothing of {file.path} has been measured yet: 'ensign run {file.path}'")
     missing = set(record.workloads).difference(workload.name for workload in file.study.workloads)
     if missing:
@@ -57,7 +61,7 @@ def stored_rounds(file: StudyFile) -> tuple[Study, Record, tuple[Trial, ...]]:
             f"measured: 'ensign run {file.path}' measures those that it has now"
         )
     chosen = file.with_workloads(record.workloads).with_metric(record.metric)
-    return chosen.study, record, trials
+    return chosen.study, record
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,6 @@ from ensign.tools.doctor.program_facts import (
     uses_profile,
 )
 
-COMPILERS = r"(gcc|clang)(-\d+)?"
-PROFILERS = r"perf|valgrind|llvm-profdata(-\d+)?|llvm-bolt(-\d+)?"
-
 _NOT_OPTIMIZED = ("-O0", "-Og", "")
 _LTO = 'lto = ["off", "full"]'
 _PGO = 'pgo = ["off", "on"]'

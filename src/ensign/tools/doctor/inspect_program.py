@@ -29,7 +29,8 @@ from ensign.proof.loader import (
     unknown_loader,
 )
 from ensign.toolchains.instructions import set_named
-from ensign.tools.doctor.advice import COMPILERS, PROFILERS, Offers, advice_for
+from ensign.toolchains.table import COMPILERS, PROFILERS
+from ensign.tools.doctor.advice import Offers, advice_for
 from ensign.tools.doctor.artifact import examine_evidence
 from ensign.tools.doctor.program_facts import AskedSet, ProgramLook, facts_of
 from ensign.tools.doctor.running_process import RunningProcess, read_process

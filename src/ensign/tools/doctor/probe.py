@@ -25,7 +25,7 @@ from ensign.host.topology import CpuChoice, allowed_cpus, default_cpus, read_top
 from ensign.meter.client import LocalMeter, Meter, find_meter
 from ensign.meter.questions import MeterAbilities, read_abilities
 from ensign.model.errors import InternalError
-from ensign.tools.doctor.advice import COMPILERS, PROFILERS
+from ensign.toolchains.table import COMPILERS, PROFILERS
 from ensign.tools.doctor.noise import Noise, measure_noise
 
 LINKERS = r"ld\.bfd|ld\.gold|ld\.lld(-\d+)?|mold"
