@@ -75,13 +75,13 @@ def build_variants(
     source = obtain_sources(request, ports, on_event)
     sandboxes = sandboxes_of(request, ports, toolchains)
     place = place_of(source.hashes, sandboxes, request, ports, environments)
-    buildable = [each for each in request.variants if each.name not in complaints]
+    buildable = [variant for variant in request.variants if variant.name not in complaints]
     plan = plan_builds(request.study, buildable, request.baseline, toolchains, place)
     if request.study.build.system == "debian":
         for revision in sorted({stage.revision for stage in plan.stages}):
             require_tests(source.at(revision).tree, request.study)
         waiting = stages_to_do(plan, ports.cache)
-        for revision, name in sorted({(each.revision, each.environment) for each in waiting}):
+        for revision, name in sorted({(stage.revision, stage.environment) for stage in waiting}):
             tree = source.at(revision).tree
             require_dependencies(tree, request, ports, environments.roots.get(name))
     earlier = EarlierBuilds(request.study.name, ports.cache)
@@ -182,7 +182,7 @@ def _check(
         folder,
         baseline,
         build_context,
-        revisions={name: (each.tree, each.sha256) for name, each in source.by_revision.items()},
+        revisions={name: (tree.tree, tree.sha256) for name, tree in source.by_revision.items()},
     )
     if not check.commands and not context.workloads:
         return results

@@ -131,7 +131,7 @@ def result_of(
     seen = _with_compiler(seen_of(variant, flags, entry), toolchain, build, of_units)
     others = tuple(seen_of_files(seen, entry))
     judged = judge_all(seen, others)
-    wrong = tuple(each for each in judged if each.severity is Severity.ERROR)
+    wrong = tuple(finding for finding in judged if finding.severity is Severity.ERROR)
     if wrong:
         result = failed_result(variant, toolchain, wrong[0].text, log_path=str(end.log))
         facts = replace(
@@ -193,7 +193,9 @@ def _flag_files(
     program: str, every: Sequence[BuildEvidence]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     having = grouped(
-        (flag, each.file or program) for each in every for flag in sorted(flags_had(each))
+        (flag, evidence.file or program)
+        for evidence in every
+        for flag in sorted(flags_had(evidence))
     )
     return tuple((flag, tuple(of)) for flag, of in having.items() if len(of) < len(every))
 
@@ -356,7 +358,7 @@ def source_findings(
     entry = ends[baseline].entry
     before = () if entry is None else read_leftovers(entry.folder / BEFORE)
     if before:
-        names = some([each.path for each in before])
+        names = some([leftover.path for leftover in before])
         text = (
             f"the source holds what an earlier build made: {names}; whatever of that got into "
             "a program is an error, the rest is harmless unless the build reads it"

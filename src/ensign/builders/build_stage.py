@@ -385,8 +385,12 @@ def _proved_after(
 
 def _profile(log: Path, inputs: Inputs) -> ProfileFacts:
     """Known facts about the profiles that a program was made with."""
-    before = [each.facts.profile for each in (inputs.linked, inputs.profile) if each is not None]
-    coverage = {each.used_by: each for facts in before for each in facts.coverage}
+    before = [entry.facts.profile for entry in (inputs.linked, inputs.profile) if entry is not None]
+    coverage = {
+        profile_coverage.used_by: profile_coverage
+        for facts in before
+        for profile_coverage in facts.coverage
+    }
     warnings = {name: count for facts in before for name, count in facts.warnings.items()}
     if inputs.linked is not None:
         coverage["BOLT"] = bolt_coverage(log)

@@ -55,7 +55,7 @@ def check_variants(
         baseline.apart
     ):
         return tuple(_not_compared(result, first, baseline) for result in results)
-    built = [each for each in results if each.artifact is not None and _name(each) != first]
+    built = [result for result in results if result.artifact is not None and _name(result) != first]
     ends = dict(zip(map(_name, built), checks.run(built, baseline), strict=True))
     ends[first] = baseline
     return tuple(_with_end(result, ends.get(_name(result))) for result in results)
@@ -63,7 +63,7 @@ def check_variants(
 
 def check_findings(results: Sequence[BuildResult]) -> tuple[Finding, ...]:
     """Say which variants failed (they are measured, but cannot win), and whom no command ran."""
-    missed = [name for each in results if not each.check_ran for name in [_name(each)]]
+    missed = [name for result in results if not result.check_ran for name in [_name(result)]]
     never = (
         CHECK_NEVER_RAN_IT.found(
             f"the commands of the check never executed the program ({', '.join(missed)}), so they "
@@ -74,15 +74,17 @@ def check_findings(results: Sequence[BuildResult]) -> tuple[Finding, ...]:
     for workload, why in (each for result in results for each in result.not_compared):
         apart.setdefault(workload, f"output not compared: {why}")
     failed = (
-        CHECK_FAILED.found(f"{_verdict(each)}: {each.check_failed}", name)
-        for each, name in ((result.facts, _name(result)) for result in results)
-        if each.check == CheckStatus.FAILED
+        CHECK_FAILED.found(f"{_verdict(facts)}: {facts.check_failed}", name)
+        for facts, name in ((result.facts, _name(result)) for result in results)
+        if facts.check == CheckStatus.FAILED
     )
     told = (OUTPUT_NOT_COMPARED.found(text, workload) for workload, text in apart.items())
     differ = (
-        OUTPUTS_DIFFER.found(f"prints otherwise than the baseline's revision: {where}", _name(each))
-        for each in results
-        for _, where in each.printed_otherwise[:1]
+        OUTPUTS_DIFFER.found(
+            f"prints otherwise than the baseline's revision: {where}", _name(result)
+        )
+        for result in results
+        for _, where in result.printed_otherwise[:1]
     )
     return (*(never if missed else ()), *differ, *told, *failed)
 

@@ -158,9 +158,9 @@ def compared_workloads(study: Study, check: CheckSection) -> tuple[Workload, ...
     if named is None:
         # What prints its own speed prints something else in each run.
         return tuple(
-            each
-            for each in study.workloads
-            if each.has_expectation or (comparable(each) and not each.scored)
+            workload
+            for workload in study.workloads
+            if workload.has_expectation or (comparable(workload) and not workload.scored)
         )
     return tuple(
         workload

@@ -81,9 +81,9 @@ def _taken(artifact: str, files: Path, tools: frozenset[str]) -> Taken:
         names[name] = real
         if not path.is_symlink():
             found[name] = read_built(path, name)
-    ordered = sorted(found.values(), key=lambda each: (each.path != program, each.path))
-    read = {each.path: read_dynamic(files / each.path) for each in ordered if each.loaded}
-    dynamics = {path: each for path, each in read.items() if each is not None}
+    ordered = sorted(found.values(), key=lambda file: (file.path != program, file.path))
+    read = {file.path: read_dynamic(files / file.path) for file in ordered if file.loaded}
+    dynamics = {path: dynamic for path, dynamic in read.items() if dynamic is not None}
     return Taken(tuple(ordered), library_folders(ordered, dynamics, names))
 
 
@@ -97,8 +97,8 @@ def made_libraries(
     place: TreePlace, source: Path, taken: Iterable[BuiltFile]
 ) -> tuple[MadeLibrary, ...]:
     """Shared libraries in the tree that came neither with the source nor are taken out of it."""
-    kept = {each.path for each in taken}
-    return tuple(each for each in _made(place.tree, source) if each.path not in kept)
+    kept = {file.path for file in taken}
+    return tuple(library for library in _made(place.tree, source) if library.path not in kept)
 
 
 def _made(tree: Path, source: Path) -> Iterator[MadeLibrary]:

@@ -105,10 +105,10 @@ def estimate_of(
         disk_bytes=sum(cost.size_bytes for cost in costs.values()) if known else None,
         basis=basis,
     )
-    there = sum(_relinks(each) for each in stages) - sum(map(_relinks, waiting))
+    there = sum(_relinks(stage) for stage in stages) - sum(map(_relinks, waiting))
     seconds = _seconds(waiting, costs)
     both_s = _wall_s(waiting, seconds, cores) if len(seconds) == len(waiting) else None
-    relinked = [(_relinks(each), costs.get(each.key)) for each in waiting if each.relinks]
+    relinked = [(_relinks(stage), costs.get(stage.key)) for stage in waiting if stage.relinks]
     relinks = Work(
         "relinks",
         waiting=sum(number for number, _ in relinked),

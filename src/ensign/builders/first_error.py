@@ -272,9 +272,9 @@ def first_error(output: str, calls: Sequence[Call] = (), tree: str = "") -> Buil
     window = _window(lines)
     failed = [call for call in calls if call.exit != 0]
     causes = [
-        _Cause(each, _call_of(each, failed))
-        for each in errors_in(lines)
-        if window.begin <= each.at < window.end
+        _Cause(error, _call_of(error, failed))
+        for error in errors_in(lines)
+        if window.begin <= error.at < window.end
     ]
     chosen = _chosen(_without_consequences(causes), window.target)
     if chosen is not None:
@@ -328,7 +328,7 @@ def _chosen(causes: Sequence[_Cause], target: str) -> _Cause | None:
     if not causes:
         return None
     last = causes[-1].owner
-    return list(takewhile(lambda each: each.owner == last, reversed(causes)))[-1]
+    return list(takewhile(lambda cause: cause.owner == last, reversed(causes)))[-1]
 
 
 def _call_of(error: LoggedError, failed: Sequence[Call]) -> Call | None:

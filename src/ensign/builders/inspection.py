@@ -58,7 +58,7 @@ def _ctest(test: Mapping[str, Any], root: str) -> SuiteCommand:
         _text(each.get("name")): each.get("value") for each in _objects(test.get("properties"))
     }
     folder = _text(properties.get("WORKING_DIRECTORY")) or BUILD_FOLDER
-    env = (each.partition("=") for each in _texts(properties.get("ENVIRONMENT")))
+    env = (text.partition("=") for text in _texts(properties.get("ENVIRONMENT")))
     return SuiteCommand(
         _text(test.get("name")),
         tuple(_relative(text, root) for text in _texts(test.get("command"))),
@@ -189,7 +189,7 @@ def _cmake(opened: OpenedTree, recognized: Recognized) -> Inspected:
     """Inspection by the file API and by ctest, which knows no command of a missing program."""
     replies = sorted((opened.tree / BUILD_FOLDER / _REPLIES).glob("target-*.json"))[:_MOST_TARGETS]
     found = (cmake_target(read_foreign(reply, _MOST_BYTES)) for reply in replies)
-    targets = tuple(each for each in found if each is not None)
+    targets = tuple(target for target in found if target is not None)
     _pretend(opened.tree, targets)
     return _with_ctests(opened, recognized, targets)
 

@@ -118,7 +118,7 @@ def link_call(calls: Sequence[Call], path: str, sha256: str) -> Call | None:
 def link_of(call: Call) -> LinkCommand:
     """Take a link call apart. Temporary files that it was told to keep are left out."""
     line = call.line
-    objects = {each.path for each in call.inputs if each.kind == "object"}
+    objects = {link_input.path for link_input in call.inputs if link_input.kind == "object"}
 
     def whole(word: str) -> str:
         return os.path.normpath(PurePosixPath(call.cwd) / word)

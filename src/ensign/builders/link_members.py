@@ -293,9 +293,13 @@ def with_named_members(
     foreign = foreign_archives(first.pulled, context.place)
     notes = [
         *(_kept_foreign(path, seen) for path in foreign),
-        *(_KEPT.format(each.archive.word, "order", each.left) for each in members if each.left),
+        *(
+            _KEPT.format(named_members.archive.word, "order", named_members.left)
+            for named_members in members
+            if named_members.left
+        ),
     ]
-    members = tuple(each for each in members if each.names)
+    members = tuple(named_members for named_members in members if named_members.names)
     if not members:
         return Named(link, notes=tuple(notes))
     found = _proven(link, members, first, context)
@@ -325,8 +329,8 @@ def _proven(
     link: LinkCommand, members: Sequence[NamedMembers], first: Linked, context: RelinkContext
 ) -> Named | None:
     """The link that names these members; None where it is another one."""
-    words = {each.archive.word: each.names for each in members}
-    whole = [each.archive.word for each in members if each.archive.whole]
+    words = {named_members.archive.word: named_members.names for named_members in members}
+    whole = [named_members.archive.word for named_members in members if named_members.archive.whole]
     named = layouts.with_members(link, words, whole)
     try:
         made = linked(named, context)

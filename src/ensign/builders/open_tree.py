@@ -96,18 +96,18 @@ def opened_tree(
 def made_targets(tree: Path, source: Path) -> Iterator[Target]:
     """Programs and shared libraries in a tree that are not in the source that it is a copy of."""
     count = 0
-    for each in walk(tree, on_error=passed_over):
-        name = each.name
-        if not stat.S_ISREG(each.status.st_mode) or any(part in name for part in _NO_PRODUCTS):
+    for entry in walk(tree, on_error=passed_over):
+        name = entry.name
+        if not stat.S_ISREG(entry.status.st_mode) or any(part in name for part in _NO_PRODUCTS):
             continue
         if (source / name).exists():
             continue
         dynamic = read_dynamic(tree / name)
-        is_library = dynamic is not None and not dynamic.is_program and ".so" in each.base
-        is_program = dynamic is not None and dynamic.is_program and ".so" not in each.base
-        if not is_library and not (is_program and each.status.st_mode & stat.S_IXUSR):
+        is_library = dynamic is not None and not dynamic.is_program and ".so" in entry.base
+        is_program = dynamic is not None and dynamic.is_program and ".so" not in entry.base
+        if not is_library and not (is_program and entry.status.st_mode & stat.S_IXUSR):
             continue
         count += 1
         if count > _MOST_FILES:
             return
-        yield Target(each.base, "program" if is_program else "shared library", name)
+        yield Target(entry.base, "program" if is_program else "shared library", name)

@@ -517,7 +517,11 @@ def _with_settings(commands: Commands, flags: Flags) -> Commands:
     """With as many words for Cargo as the flags need, in the place of one."""
     word = f"{{{CARGO_SETTINGS}}}"
     return tuple(
-        tuple(each for one in argv for each in (cargo_settings(flags) if one == word else (one,)))
+        tuple(
+            setting
+            for one in argv
+            for setting in (cargo_settings(flags) if one == word else (one,))
+        )
         for argv in commands
     )
 

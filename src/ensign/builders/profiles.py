@@ -243,7 +243,7 @@ def lay(profile: Path, tree: Path) -> None:
 def left_something(counts: Path) -> bool:
     """True if a trained program wrote any count."""
     return any(
-        stat.S_ISREG(each.status.st_mode) and each.status.st_size for each in visit([counts])
+        stat.S_ISREG(entry.status.st_mode) and entry.status.st_size for entry in visit([counts])
     )
 
 

@@ -46,7 +46,7 @@ class TreeBefore:
 def look(sandbox: Sandbox, names: Iterable[str]) -> TreeBefore:
     """Read the programs and libraries at these places of the tree, and find their namesakes."""
     found = ((name, _fingerprint(sandbox.tree / name)) for name in names)
-    placed = {name: each for name, each in found if each is not None}
+    placed = {name: fingerprint for name, fingerprint in found if fingerprint is not None}
     return TreeBefore(placed, frozenset(_stamp(path) for path in _namesakes(sandbox, placed)))
 
 
@@ -90,12 +90,12 @@ def what_ran(
             judged = False
             continue
         judged = judged and said.saw_anything
-        for each in said.mapped:
-            path, is_inside = _outside(each.path, inside)
+        for file in said.mapped:
+            path, is_inside = _outside(file.path, inside)
             if not any(PurePosixPath(name).name == path.name for name in seen.placed):
                 continue
-            gone = _replaced(path, each)
-            now = None if each.deleted or gone else _fingerprint(path)
+            gone = _replaced(path, file)
+            now = None if file.deleted or gone else _fingerprint(path)
             if now is not None and _is_known(path.name, now, seen):
                 own = True
             elif is_inside:

@@ -112,7 +112,8 @@ def still_true(earlier: BuildRecord, now: Sequence[Call]) -> tuple[bytes, ...]:
     return tuple(
         line
         for call, line in zip(earlier.calls, earlier.lines, strict=True)
-        if call.outputs and all(_stands(each.path, each.sha256, again) for each in call.outputs)
+        if call.outputs
+        and all(_stands(output.path, output.sha256, again) for output in call.outputs)
     )
 
 

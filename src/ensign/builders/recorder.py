@@ -181,7 +181,7 @@ def identities(programs: Iterable[Recorded], path: str) -> list[tuple[str, str, 
     if home := rustup_home(path):
         listed = Path(home).glob("toolchains/*/lib/rustlib/multirust-channel-manifest.toml")
         files += [("rustup", each) for each in (Path(home, "settings.toml"), *sorted(listed))]
-    seen = [(name, each, each.stat()) for name, each in files if each.exists()]
+    seen = [(name, file, file.stat()) for name, file in files if file.exists()]
     return [(name, str(each), at.st_size, at.st_mtime_ns) for name, each, at in seen]
 
 
@@ -302,8 +302,8 @@ def call_of(line: str) -> Call:
         wall_ns=int(str(raw["wall_ns"])),
         exit=exit_status if isinstance(exit_status, int) else None,
         outputs=tuple(
-            Output(str(each["path"]), str(each["sha256"]), int(each["size_bytes"]))
-            for each in (outputs if isinstance(outputs, list) else ())
+            Output(str(output["path"]), str(output["sha256"]), int(output["size_bytes"]))
+            for output in (outputs if isinstance(outputs, list) else ())
         ),
         inputs=tuple(map(_input, inputs if isinstance(inputs, list) else ())),
         line=command_line(raw["line"]),
@@ -318,8 +318,8 @@ def _input(raw: dict[str, object]) -> LinkInput:
         kind=str(raw["kind"]),
         sha256=str(raw["sha256"]),
         members=tuple(
-            (str(each["name"]), str(each["sha256"]))
-            for each in (members if isinstance(members, list) else ())
+            (str(member["name"]), str(member["sha256"]))
+            for member in (members if isinstance(members, list) else ())
         ),
     )
 

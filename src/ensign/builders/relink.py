@@ -254,7 +254,7 @@ def _distinct(asked: Relinks, makers: Mapping[str, _Maker], folder: Path) -> _Fo
     endless = 0
     for seed in asked.seeds:
         try:
-            made = {name: _made(name, each, seed) for name, each in makers.items()}
+            made = {name: _made(name, maker, seed) for name, maker in makers.items()}
         except EndlessError:
             endless += 1
             continue

@@ -60,7 +60,9 @@ class SourceTrees:
         """Problems of revisions: what they lack, and which are one and the same."""
         first: dict[str, str] = {}
         found = []
-        empty = [dict(each.facts).get(EMPTY, "") for each in self.by_revision.values()]
+        empty = [
+            dict(source_tree.facts).get(EMPTY, "") for source_tree in self.by_revision.values()
+        ]
         if names := shortened(", ".join(dict.fromkeys(filter(None, empty))), _LONGEST):
             found.append(EMPTY_SUBMODULES.found(f"folders of submodules are empty: {names}"))
         for revision, tree in self.by_revision.items():
@@ -79,9 +81,9 @@ class SourceTrees:
 
 def revisions_of(variants: Iterable[Variant], baseline: str) -> tuple[str, ...]:
     """Revisions that the variants are built from, the baseline's first."""
-    ordered = sorted(variants, key=lambda each: each.name != baseline)
+    ordered = sorted(variants, key=lambda variant: variant.name != baseline)
     every = [*ordered, *filter(None, map(of_units, ordered))]
-    return tuple(dict.fromkeys(each.revision for each in every))
+    return tuple(dict.fromkeys(variant.revision for variant in every))
 
 
 def pinned_hashes(revisions: Iterable[str], lock: Lock | None) -> dict[str, str]:

@@ -119,14 +119,14 @@ def is_shown_whole(folder: Path, env: Mapping[str, str]) -> bool:
 
 def shown_to_checks(study: Study, folder: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
     """Further folders that checks see: the study's, and what its workloads name."""
-    words = [word for each in study.workloads for word in (each.command or [])]
-    words += [text for each in study.workloads for text in each.env.values()]
+    words = [word for workload in study.workloads for word in (workload.command or [])]
+    words += [text for workload in study.workloads for text in workload.env.values()]
     words += [workload.stdin for workload in study.workloads if workload.stdin is not None]
     if study.check is not None:
         words += [word for argv in study.check.commands for word in argv]
     whole = (folder,) if is_shown_whole(folder, env) else ()
     inside = (folder / word for word in words if word and not PurePosixPath(word).is_absolute())
-    may_be = (each for each in inside if _may_be_shown(each, env) and _is_there(each))
+    may_be = (path for path in inside if _may_be_shown(path, env) and _is_there(path))
     return (*whole, *paths_in(words, env), *may_be)
 
 

@@ -48,7 +48,7 @@ def write_padded_copies(
         name: tuple(_written(path, copies_of, (number, count), folders))
         for number, (name, (path, copies_of)) in enumerate(found.items())
     }
-    return {name: each for name, each in copies.items() if each}
+    return {name: copy for name, copy in copies.items() if copy}
 
 
 def _written(
@@ -87,16 +87,16 @@ def _archive_copies(path: Path, rngs: Iterator[random.Random]) -> Iterator[bytes
 def _padded(content: bytes, sections: Mapping[int, ObjectSection], rng: random.Random) -> bytes:
     """The object with some sections longer: moved to its end, where they can grow."""
     grown = bytearray(content)
-    for number, each in sections.items():
+    for number, section in sections.items():
         if rng.random() >= min(1 / 2, _PLACES / len(sections)):
             continue
         padding = bytes(_STEP_BYTES * rng.randint(1, _MOST_STEPS))
         grown += bytes(-len(grown) % _HEADER_BYTES)
-        place = struct.pack("<QQ", len(grown), each.size + len(padding))
+        place = struct.pack("<QQ", len(grown), section.size + len(padding))
         (headers_at,) = struct.unpack_from("<Q", content, _HEADERS_AT)
         header = headers_at + number * _HEADER_BYTES + _OFFSET_AT
         grown[header : header + len(place)] = place
-        grown += content[each.at : each.at + each.size] + padding
+        grown += content[section.at : section.at + section.size] + padding
     return bytes(grown)
 
 
@@ -116,7 +116,7 @@ def _code_sections(source: Path | bytes) -> Mapping[int, ObjectSection]:
 
 
 def _code(sections: Sequence[ObjectSection]) -> Iterator[tuple[int, ObjectSection]]:
-    for number, each in enumerate(sections):
-        executed = each.flags & _EXECUTED == _EXECUTED and each.kind == _PROGBITS
-        if executed and each.size and each.name.startswith(".text"):
-            yield number, each
+    for number, section in enumerate(sections):
+        executed = section.flags & _EXECUTED == _EXECUTED and section.kind == _PROGBITS
+        if executed and section.size and section.name.startswith(".text"):
+            yield number, section

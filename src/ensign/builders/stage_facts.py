@@ -36,7 +36,7 @@ class ProfileFacts:
     def describe(self) -> tuple[str, ...]:
         """All of it in sentences; nothing without a profile."""
         complaints = (f"-W{name}: {count} warnings" for name, count in self.warnings.items())
-        return (*(each.said for each in self.coverage), *complaints)
+        return (*(coverage.said for coverage in self.coverage), *complaints)
 
 
 @dataclass(frozen=True, slots=True)

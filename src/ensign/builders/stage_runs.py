@@ -110,8 +110,8 @@ class Inputs:
     @property
     def chain_s(self) -> float:
         """Time that it took to come here, without dependencies."""
-        before = [each for each in (self.parent, self.profile) if each is not None]
-        chains = (each.facts.chain_s for each in before if each.kind != "dependencies")
+        before = [entry for entry in (self.parent, self.profile) if entry is not None]
+        chains = (entry.facts.chain_s for entry in before if entry.kind != "dependencies")
         return max(chains, default=0.0)
 
 

@@ -73,7 +73,9 @@ class Outputs:
 
     def write(self, result: Result) -> None:
         """Renders and writes what was asked for; files before standard output, which may fail."""
-        self.write_texts({each.name: partial(each.render, result) for each in FORMATS})
+        self.write_texts(
+            {file_format.name: partial(file_format.render, result) for file_format in FORMATS}
+        )
 
     def write_texts(self, texts: Mapping[str, Callable[[], str]]) -> None:
         """As `write`, of what makes each text."""
@@ -105,8 +107,10 @@ def expanded(
         @wraps(command)
         def with_parameters(**values: Any) -> None:
             made = {
-                name: each.value({one.name: values.pop(one.name) for one in each.parameters})
-                for name, each in expansions.items()
+                name: expansion.value(
+                    {one.name: values.pop(one.name) for one in expansion.parameters}
+                )
+                for name, expansion in expansions.items()
             }
             command(**values, **made)
 
@@ -132,15 +136,20 @@ def expanded(
 
 def output_options(*names: str) -> Expansion:
     """The options of these formats (of all, without names)."""
-    chosen = [each for each in FORMATS if each.name in names or not names]
+    chosen = [file_format for file_format in FORMATS if file_format.name in names or not names]
     return Expansion(
         tuple(
             _keyword(
-                each.name,
+                file_format.name,
                 str | None,
-                typer.Option(f"--{each.name}", *each.aliases, metavar="FILE", help=each.help),
+                typer.Option(
+                    f"--{file_format.name}",
+                    *file_format.aliases,
+                    metavar="FILE",
+                    help=file_format.help,
+                ),
             )
-            for each in chosen
+            for file_format in chosen
         ),
         Outputs,
     )
@@ -151,7 +160,7 @@ def compare_options() -> Expansion:
     declared = {option.name: option for option in declared_options()}
 
     def value(values: dict[str, Any]) -> Options:
-        given = {name: each for name, each in values.items() if each not in (None, [])}
+        given = {name: value for name, value in values.items() if value not in (None, [])}
         return Options(**{name: _read(declared[name], each) for name, each in given.items()})
 
     return Expansion(tuple(map(_parameter, declared.values())), value)

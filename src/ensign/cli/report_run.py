@@ -86,7 +86,7 @@ def diff_studies(a: Path, b: Path, outputs: Outputs) -> None:
 def merge(results: Sequence[str], shares: Sequence[str], outputs: Outputs) -> None:
     """See `ensign.cli.study.merge`."""
     check_fleet(outputs)
-    tell_fleet(fleet_of([parse_host(each) for each in results], parse_shares(shares)), outputs)
+    tell_fleet(fleet_of([parse_host(result) for result in results], parse_shares(shares)), outputs)
 
 
 def _fleet_page(found: Fleet) -> str:

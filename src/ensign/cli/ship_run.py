@@ -63,5 +63,5 @@ def ship(path: Path, wish: ShipWish, output: Path | None, *, force: bool) -> int
         say(f"Note: {doubt}.\n")
     for other in shipment.others:
         say(f"The same change does the same with {other.name} ({other.compiler}).\n")
-    say("".join(f"{folder / each.name}\n" for each in files))
+    say("".join(f"{folder / shipped_file.name}\n" for shipped_file in files))
     return 0

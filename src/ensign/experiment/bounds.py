@@ -70,7 +70,7 @@ class WaitShare:
     @property
     def text(self) -> str:
         """`the disk (fsync)`, `a timer or a lock or another thread (nanosleep, futex)`."""
-        text = " or ".join(_WORDS[each] for each in self.reasons)
+        text = " or ".join(_WORDS[reason] for reason in self.reasons)
         return f"{text} ({', '.join(self.calls[:_MOST_CALLS])})" if self.calls else text
 
 
@@ -109,10 +109,10 @@ def bound_findings(
 def link_findings(pilot: CommandPilot, rate_bits: int) -> Iterator[Finding]:
     """A finding where the link between both ends, of that rate, was full."""
     seen = [run.activity for run in pilot.runs if run.activity and run.activity.link_ns]
-    if not rate_bits or sum(each.link_ns for each in seen) < _NOTEWORTHY_NS:
+    if not rate_bits or sum(activity.link_ns for activity in seen) < _NOTEWORTHY_NS:
         return
     # A single run that others held up says nothing of the link.
-    bits = median(8e9 * each.link_bytes / each.link_ns for each in seen)
+    bits = median(8e9 * activity.link_bytes / activity.link_ns for activity in seen)
     if bits >= _FULL * rate_bits:
         text = (
             f"bound by its link, which carries {bits / 1e6:,.0f} of {rate_bits / 1e6:,.0f} Mb/s: "
@@ -125,8 +125,8 @@ def _short_processes(pilot: CommandPilot) -> Iterator[Finding]:
     activity = [run.activity for run in pilot.runs if run.activity is not None]
     if not activity or pilot.cpu_ns < _NOTEWORTHY_NS:
         return
-    started = median(each.processes for each in activity) - 1
-    share = median(each.children_cpu_ns for each in activity) / pilot.cpu_ns
+    started = median(task_activity.processes for task_activity in activity) - 1
+    share = median(task_activity.children_cpu_ns for task_activity in activity) / pilot.cpu_ns
     each_ns = share * pilot.cpu_ns / max(started, 1)
     if started >= _MANY_PROCESSES and share >= _SYSTEM_SHARE and each_ns < _SHORT_NS:
         text = (
@@ -168,8 +168,8 @@ def _waits_for(pilot: CommandPilot, does: Behavior) -> str:
         return "something other than a CPU"
     if shares[0].share >= _MOST:
         return shares[0].text
-    shown = [each for each in shares if each.share >= _SHOWN_SHARE]
-    return ", ".join(f"{each.text} {does.idle_share * each.share * 100:.0f} %" for each in shown)
+    shown = [share for share in shares if share.share >= _SHOWN_SHARE]
+    return ", ".join(f"{share.text} {does.idle_share * share.share * 100:.0f} %" for share in shown)
 
 
 def wait_shares(runs: Iterable[TaskActivity | None]) -> tuple[WaitShare, ...]:
@@ -184,8 +184,8 @@ def wait_shares(runs: Iterable[TaskActivity | None]) -> tuple[WaitShare, ...]:
         if not (found := reasons(wait.calls)):
             unknown_ns += wait.ns
             continue
-        called = spent_ns.setdefault(tuple(dict.fromkeys(each.what for each in found)), Counter())
-        called.update({each.call: wait.ns // len(found) for each in found})
+        called = spent_ns.setdefault(tuple(dict.fromkeys(call.what for call in found)), Counter())
+        called.update({call.call: wait.ns // len(found) for call in found})
     known_ns = sum(called.total() for called in spent_ns.values())
     if known_ns <= unknown_ns:
         return ()
@@ -195,7 +195,7 @@ def wait_shares(runs: Iterable[TaskActivity | None]) -> tuple[WaitShare, ...]:
         )
         for what, called in spent_ns.items()
     )
-    return tuple(sorted(shares, key=lambda each: -each.share))
+    return tuple(sorted(shares, key=lambda share: -share.share))
 
 
 def reasons(calls: Sequence[WaitCall]) -> tuple[WaitCall, ...]:
@@ -205,13 +205,13 @@ def reasons(calls: Sequence[WaitCall]) -> tuple[WaitCall, ...]:
     wait for something outside of it is the reason. A lock beside a timer is told with it: who
     sleeps may hold the lock, or have nothing to do with it.
     """
-    calls = tuple(each for each in calls if each.what is not WaitsFor.UNKNOWN)
-    outside = tuple(each for each in calls if each.what not in _INSIDE)
+    calls = tuple(call for call in calls if call.what is not WaitsFor.UNKNOWN)
+    outside = tuple(call for call in calls if call.what not in _INSIDE)
     if outside:
-        timed = {each.what for each in outside} == {WaitsFor.TIMER}
-        locks = tuple(each for each in calls if each.what is WaitsFor.LOCK)
+        timed = {call.what for call in outside} == {WaitsFor.TIMER}
+        locks = tuple(call for call in calls if call.what is WaitsFor.LOCK)
         return (*outside, *locks) if timed else outside
-    return tuple(each for each in calls if each.what is not WaitsFor.CHILD) or calls
+    return tuple(call for call in calls if call.what is not WaitsFor.CHILD) or calls
 
 
 def _of_the_kernel(pilot: CommandPilot, share: float) -> str:
@@ -241,7 +241,7 @@ def _by_looks(traced: TracedExecution | None, share: float) -> str:
     if traced is None:
         return ""
     known_ns = sum(cpu_ns for _, cpu_ns in traced.calls)
-    whole_ns = sum(each.cpu_ns for each in traced.samples)
+    whole_ns = sum(time.cpu_ns for time in traced.samples)
     if known_ns < max(_LOOKED_NS, _MOST * share * whole_ns):
         return ""
     longest = sorted(traced.calls, key=lambda each: -each[1])[:_MOST_CALLS]
@@ -266,12 +266,12 @@ def _by_counts(runs: Sequence[PilotRun]) -> str:
     seen = [(run, run.activity) for run in runs if run.activity and run.activity.looks]
     if not seen:
         return ""
-    writes = median(each.writes for _, each in seen)
-    written = median(each.written_bytes for _, each in seen)
-    reads = median(each.reads for _, each in seen)
-    read = median(each.read_bytes for _, each in seen)
+    writes = median(activity.writes for _, activity in seen)
+    written = median(activity.written_bytes for _, activity in seen)
+    reads = median(activity.reads for _, activity in seen)
+    read = median(activity.read_bytes for _, activity in seen)
     faults = median(run.page_faults for run, _ in seen)
-    started = median(each.processes for _, each in seen) - 1
+    started = median(activity.processes for _, activity in seen) - 1
     costs = {
         _transfers("write", writes, written): writes * _CALL_NS + written * _BYTE_NS,
         _transfers("read", reads, read): reads * _CALL_NS + read * _BYTE_NS,

@@ -39,13 +39,17 @@ def with_causes(result: Result, explain: Explain) -> Result:
 
     What lies between two ends that print the same, and prints something else, proves nothing.
     """
-    unlike = {each.subject for each in result.findings if each.is_a(OUTPUTS_DIFFER)}
+    unlike = {finding.subject for finding in result.findings if finding.is_a(OUTPUTS_DIFFER)}
     left_out = set() if explain.variant in unlike else unlike
-    compared = (each.comparison.variant for each in result.suite)
+    compared = (row.comparison.variant for row in result.suite)
     raced = [name for name in compared if name != TWIN and name not in left_out]
     variants = (result.baseline, *raced, *([TWIN] if result.twin else []))
     costs = round_costs(result.trials, variants, result.workload_names, result.metric)
-    functions = tuple(each for each in result.functions if each.variant == explain.variant)
+    functions = tuple(
+        function_costs
+        for function_costs in result.functions
+        if function_costs.variant == explain.variant
+    )
     causes = cause_tables(explain, {}, costs, result.level)
     return replace(result, causes=as_judged(causes, result), functions=functions)
 

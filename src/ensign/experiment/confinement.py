@@ -147,7 +147,7 @@ class Sandboxed:
             programs=tuple(
                 program for program in named.programs if not any(map(program.is_relative_to, write))
             ),
-            read=tuple(each for each in read if not any(map(each.is_relative_to, write))),
+            read=tuple(path for path in read if not any(map(path.is_relative_to, write))),
             write=write,
             binds=(
                 # The meter copies them: their owner alone may read them.
@@ -277,8 +277,8 @@ def _named_paths(request: _Request, home: str, folder: Path | None = None) -> _N
         files = variant.get("files")
         found.copied += files["folders"] if files else ()
     begins = dict.fromkeys(found.empty)
-    found.empty = [each for each in begins if not may_be_shown(each, home)]
-    found.read = [each for each in dict.fromkeys(found.read) if may_be_shown(each, home)]
+    found.empty = [path for path in begins if not may_be_shown(path, home)]
+    found.read = [path for path in dict.fromkeys(found.read) if may_be_shown(path, home)]
     return found
 
 
@@ -307,7 +307,7 @@ def _folders_of_ensign(request: _Request) -> tuple[Path, ...]:
         return process
 
     _with_processes(request, take)
-    return tuple(each for each in dict.fromkeys(found) if _is_own(each))
+    return tuple(path for path in dict.fromkeys(found) if _is_own(path))
 
 
 def _is_own(folder: Path) -> bool:

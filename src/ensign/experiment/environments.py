@@ -65,7 +65,9 @@ def system_of(root: RootDirectory) -> SystemFiles:
         distribution=release[1] if release else UNKNOWN,
         libc=_libc(root, places["libc.so.6"]),
         choices={
-            name: tuple(sorted(each.ifuncs)) for name, each in libraries.items() if each is not None
+            name: tuple(sorted(identity.ifuncs))
+            for name, identity in libraries.items()
+            if identity is not None
         },
         packages=dict(_packages(root)),
     )
@@ -191,7 +193,7 @@ def in_environments(
 
 
 def _names(said: str) -> tuple[str, ...]:
-    names = tuple(each.strip() for each in said.split(","))
+    names = tuple(word.strip() for word in said.split(","))
     if len(names) < _FEWEST or not all(names):
         raise InputError(f"{OPTION} {said!r} names no two environments: A,B, each {FORMS}")
     for name in names:

@@ -90,7 +90,7 @@ def without_claims(result: Result) -> Result:
     if not unfit or not unfit.keys() >= set(result.workload_names):
         return result
     why = "its workloads run for a fixed time, so their costs say nothing of its speed"
-    if any(each.is_a(CLOCK_UNKNOWN) for each in unfit.values()):
+    if any(finding.is_a(CLOCK_UNKNOWN) for finding in unfit.values()):
         why = (
             "whether its workloads run for a fixed time is not known, "
             "so their costs may mean nothing"
@@ -98,8 +98,8 @@ def without_claims(result: Result) -> Result:
     return replace(
         result,
         suite=tuple(
-            replace(each, comparison=each.comparison.without_claim(why), non_inferior=None)
-            for each in result.suite
+            replace(compared, comparison=compared.comparison.without_claim(why), non_inferior=None)
+            for compared in result.suite
         ),
         workloads=tuple(
             replace(workload, comparison=workload.comparison.without_claim(why))

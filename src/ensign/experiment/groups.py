@@ -161,7 +161,7 @@ def _in_group(trial: Trial, baseline: str, number: int) -> Trial:
     return replace(
         trial,
         variants=tuple(replace(totals, variant=name(totals.variant)) for totals in trial.variants),
-        slices=tuple(replace(each, variant=name(each.variant)) for each in trial.slices),
+        slices=tuple(replace(record, variant=name(record.variant)) for record in trial.slices),
     )
 
 
@@ -170,6 +170,6 @@ def one_after_the_other(trials: Sequence[Trial]) -> tuple[SliceRecord, ...]:
     slices: list[SliceRecord] = []
     start_ns = 0
     for trial in trials:
-        slices += (replace(each, start_ns=each.start_ns + start_ns) for each in trial.slices)
-        start_ns = max((each.start_ns + each.wall_ns for each in slices), default=0)
+        slices += (replace(record, start_ns=record.start_ns + start_ns) for record in trial.slices)
+        start_ns = max((record.start_ns + record.wall_ns for record in slices), default=0)
     return tuple(slices)

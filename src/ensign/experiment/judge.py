@@ -179,7 +179,9 @@ def judge(
     Where rounds took turns with relinks, all intervals count these. With several `finalists` each
     is judged more strictly, so that the level holds for all of them.
     """
-    failures = failures_of((*record.early, *(each for trial in trials for each in trial.failures)))
+    failures = failures_of(
+        (*record.early, *(failure for trial in trials for failure in trial.failures))
+    )
     gone = frozenset(failure.variant for failure in failures)
     raced = tuple(name for name in record.raced if name not in gone)
     trials = tuple(trial.without(gone) for trial in trials)
@@ -206,12 +208,14 @@ def judge(
         mode=Mode(Counter(trial.mode.value for trial in trials).most_common(1)[0][0]),
         freezer=trials[0].freezer,
         running_share=sum(trial.running_share for trial in trials) / len(trials),
-        suite=tuple(as_far_as_shown(each, tests) for each in pairs.suite()),
+        suite=tuple(as_far_as_shown(compared, tests) for compared in pairs.suite()),
         workloads=pairs.workloads(),
         workload_names=names,
         measured=Measuring(executions, record.seen).facts(whole),
         band_edges=_edges(rule),
-        bands=tuple(variant_bands(costs, each, raced[0], _edges(rule)) for each in variants[1:]),
+        bands=tuple(
+            variant_bands(costs, variant, raced[0], _edges(rule)) for variant in variants[1:]
+        ),
         significant=tuple(
             significant_workloads(costs, variant, raced[0], rule) for variant in variants[1:]
         ),

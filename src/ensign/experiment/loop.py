@@ -199,7 +199,8 @@ class SoFar:
             compare_suite(costs, variant, left.variants[0], rule) for variant in left.variants[1:]
         )
         return tuple(
-            replace(each.comparison, variant=self._name(each.comparison.variant)) for each in found
+            replace(compared.comparison, variant=self._name(compared.comparison.variant))
+            for compared in found
         )
 
     def may_end(self, trials: Sequence[Trial]) -> Stopped | None:

@@ -77,16 +77,16 @@ def behavior_of(runs: Sequence[tuple[int, TaskActivity | None]]) -> Behavior:
 
     What was hardly looked at is taken for a program that computes.
     """
-    seen = [(cpu_ns, each) for cpu_ns, each in runs if each is not None]
-    if sum(each.looks for _, each in seen) < _FEWEST_LOOKS:
+    seen = [(cpu_ns, activity) for cpu_ns, activity in runs if activity is not None]
+    if sum(activity.looks for _, activity in seen) < _FEWEST_LOOKS:
         return COMPUTES
     counted = [pair for pair in seen if pair[1].looks >= _LOOKS_THAT_COUNT] or seen
     return Behavior(
-        idle_share=median(each.idle_share for _, each in counted),
-        idle_ns=median(each.idle_ns for _, each in counted),
-        runnable=median(each.runnable for _, each in counted),
-        cpu_over_busiest=median(cpu / max(each.busiest_cpu_ns, 1) for cpu, each in counted),
-        beside_ns=median(cpu - each.busiest_cpu_ns for cpu, each in counted),
+        idle_share=median(activity.idle_share for _, activity in counted),
+        idle_ns=median(activity.idle_ns for _, activity in counted),
+        runnable=median(activity.runnable for _, activity in counted),
+        cpu_over_busiest=median(cpu / max(activity.busiest_cpu_ns, 1) for cpu, activity in counted),
+        beside_ns=median(cpu - activity.busiest_cpu_ns for cpu, activity in counted),
     )
 
 
@@ -124,8 +124,8 @@ class MetricAndMode:
 
 def choose(asked: Requested, does: Sequence[Behavior]) -> MetricAndMode:
     """The rule; the user's own choices go first. One program decides for all."""
-    parallel = any(_needs_several_cpus(each, serves=asked.serves) for each in does)
-    waiting = not asked.serves and any(each.waits for each in does)
+    parallel = any(_needs_several_cpus(behavior, serves=asked.serves) for behavior in does)
+    waiting = not asked.serves and any(behavior.waits for behavior in does)
     by_turns = parallel or waiting
     metric = Metric.SCORE if asked.scored else asked.metric
     metric = metric or (Metric.WALL if by_turns else Metric.CPU)

@@ -87,13 +87,13 @@ def study_text(options: Options, at: CheckedOut) -> str:
             "--revisions needs --build COMMAND, which builds the program that is raced"
         )
     every = [
-        (each, command)
-        for each in workloads_of(options, _commands(options))
-        for command in each.commands
+        (workload, command)
+        for workload in workloads_of(options, _commands(options))
+        for command in workload.commands
     ]
     first = every[0][1]
     program = _program(first, options, at)
-    workloads = [_workload(each, command, program, at) for each, command in every]
+    workloads = [_workload(workload, command, program, at) for workload, command in every]
     tables: dict[str, object] = {
         "name": NAME,
         "title": f"{at.names[1]} against {at.names[0]}",
@@ -236,10 +236,10 @@ def _server(
 
 
 def _workload(
-    each: CommandWorkload, command: CommandVariant, program: str, at: CheckedOut
+    workload: CommandWorkload, command: CommandVariant, program: str, at: CheckedOut
 ) -> dict[str, object]:
-    options = each.options
-    said: dict[str, object] = {"name": _name(each, command), "env": _env(options)}
+    options = workload.options
+    said: dict[str, object] = {"name": _name(workload, command), "env": _env(options)}
     if command.prepare is not None:
         said["prepare"] = _in_files(command.prepare, program, at)
     if options.ignore_failure:
@@ -331,8 +331,8 @@ def _share(share: float) -> str:
     return f"{share * 100:.6g}%"
 
 
-def _name(each: CommandWorkload, command: CommandVariant) -> str:
-    told = (each.name, command.text) if len(each.commands) > 1 else (each.name,)
+def _name(workload: CommandWorkload, command: CommandVariant) -> str:
+    told = (workload.name, command.text) if len(workload.commands) > 1 else (workload.name,)
     slug = _NO_NAME.sub("-", " ".join(told).lower()).strip("-_.+")
     return slug[-_LONGEST_NAME:].strip("-_.+") or "command"
 

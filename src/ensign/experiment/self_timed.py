@@ -126,8 +126,8 @@ def by_the_first(
 
 def by_both(first: Sequence[SelfTimed], second: Sequence[SelfTimed]) -> tuple[SelfTimed, ...]:
     """Those of whom two executions say it: one may have been disturbed."""
-    again = {each.name for each in second}
-    return tuple(each for each in first if each.name in again)
+    again = {timed.name for timed in second}
+    return tuple(timed for timed in first if timed.name in again)
 
 
 def by_median(pilots: Mapping[str, CommandPilot], race: Sequence[Trial]) -> tuple[SelfTimed, ...]:
@@ -138,15 +138,15 @@ def by_median(pilots: Mapping[str, CommandPilot], race: Sequence[Trial]) -> tupl
     faster since the pilots looks like that, too. Whole executions tell nothing.
     """
     found: list[SelfTimed] = []
-    race = [each for each in race if each.mode is Mode.INTERLEAVED]
+    race = [trial for trial in race if trial.mode is Mode.INTERLEAVED]
     for variant, pilot in pilots.items():
-        own = [(each, one) for each in race for one in each.variants if one.variant == variant]
+        own = [(trial, one) for trial in race for one in trial.variants if one.variant == variant]
         alone_ns = median(run.cpu_ns + run.load_cpu_ns for run in pilot.runs)
         unclear = pilot.behavior.waits or alone_ns < NOTEWORTHY_NS
         if unclear or len(pilot.runs) == 1 or not own:
             continue
         share = median(one.cpu_ns + one.load_cpu_ns for _, one in own) / alone_ns
-        spans_ns = sorted(_span_ns(each, variant) for each, _ in own)
+        spans_ns = sorted(_span_ns(trial, variant) for trial, _ in own)
         middle_half = spans_ns[len(own) // 4 : len(own) - len(own) // 4]
         steady = _are_alike(middle_half, _SPAN_WITH_LESS)
         as_alone = _is_that_alone(pilot, median(spans_ns), _SPAN_WITH_LESS)
@@ -246,10 +246,10 @@ def _spans_ns(sliced: Trial, variant: str) -> tuple[int, int]:
 
     Where its last slice is next to nothing, it may have ended with the slice before.
     """
-    own = [each for each in sliced.slices if each.variant == variant and not each.filler]
+    own = [record for record in sliced.slices if record.variant == variant and not record.filler]
     if not own:
         return 0, 0
-    ends_ns = [each.start_ns + each.wall_ns - own[0].start_ns for each in own[-2:]]
+    ends_ns = [record.start_ns + record.wall_ns - own[0].start_ns for record in own[-2:]]
     brief = own[-1].wall_ns < _SAME_SPAN * own[-2:][0].wall_ns
     return ends_ns[0] if brief else ends_ns[-1], ends_ns[-1]
 
@@ -274,7 +274,7 @@ def _may_end_by_it(hurried: TracedExecution, alone_ns: int | None) -> bool:
 
 def withheld_text(found: Sequence[SelfTimed]) -> str:
     """Why nothing is said of which is faster."""
-    names = list(dict.fromkeys(each.name for each in found))
+    names = list(dict.fromkeys(timed.name for timed in found))
     end = "ends" if len(names) == 1 else "end"
     return f"not judged: {' and '.join(names)} {end} by the clock. {REMEDY}."
 

@@ -221,7 +221,7 @@ class StudyFile:
         if not names:
             return self
         known = [workload.name for workload in self.study.workloads]
-        curves = {each.curve: each.workloads for each in asked_curves(self.study.workloads)}
+        curves = {curve.curve: curve.workloads for curve in asked_curves(self.study.workloads)}
         names = [each for name in names for each in curves.get(name, (name,))]
         for name in names:
             if name not in known:
@@ -337,7 +337,7 @@ class StudyFile:
             known = [] if study.training is None else study.training.workloads
         start: Where = (table, "workloads") if table else ("workloads",)
         places = [(*start, index) for index, each in enumerate(known) if each.name == workload]
-        return next((each for each in places if each in self.positions.lines), ("suite",))
+        return next((place for place in places if place in self.positions.lines), ("suite",))
 
 
 def _check_of(study: Study, names: Sequence[str]) -> CheckSection | None:
@@ -384,7 +384,7 @@ def read_cluster(path: Path) -> Cluster:
         return ClusterFile.model_validate({"cluster": table}).cluster
     except ValidationError as error:
         problems = shape_problems(error)
-    kept = [Problem((*start, *each.where[1:]), each.text) for each in problems]
+    kept = [Problem((*start, *problem.where[1:]), problem.text) for problem in problems]
     raise _combined(kept, find_positions(text), path)
 
 

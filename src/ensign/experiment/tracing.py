@@ -141,9 +141,9 @@ class MeterTracer:
         if gone:
             gaps.append(f"{_DELETED}: {first_few(gone)}")
         ways = tuple(
-            WrittenFile(each.path, each.ways)
-            for each in followed.written
-            if not in_own_scratch(each.path)
+            WrittenFile(change.path, change.ways)
+            for change in followed.written
+            if not in_own_scratch(change.path)
         )
         return TracedExecution(
             mapped=mapped,
@@ -167,18 +167,21 @@ class MeterTracer:
                 FileTime(original_of(sample.path, files) or sample.path, sample.cpu_ns)
                 for sample in followed.samples
             ),
-            calls=tuple((each.call, each.cpu_ns) for each in followed.calls),
+            calls=tuple((call.call, call.cpu_ns) for call in followed.calls),
         )
 
     def _mapped(self, followed: Followed, copied: VariantFiles | None) -> Iterator[MappedFile]:
-        files = {(each.path, each.device, each.inode): each for each in followed.mapped}
+        files = {
+            (followed_file.path, followed_file.device, followed_file.inode): followed_file
+            for followed_file in followed.mapped
+        }
         for file in files.values():
             original = original_of(file.path, copied)
             if original is None:
                 yield MappedFile(file.path, self._sha256(file), file.device, file.inode)
             else:
                 yield MappedFile(original, self.identities.of(original))
-        executables = {each.path for each in followed.mapped}
+        executables = {followed_file.path for followed_file in followed.mapped}
         asked = dict.fromkeys(program.path for program in followed.programs)
         for path in asked:
             # A script: what the kernel executed is its interpreter.

@@ -80,17 +80,19 @@ class _Code:
 
     def share_of(self, pattern: re.Pattern[str]) -> float:
         """Share of the samples that stand at such an instruction."""
-        return self._share(bool(pattern.match(each.mnemonic)) for each in self.instructions)
+        return self._share(
+            bool(pattern.match(instruction.mnemonic)) for instruction in self.instructions
+        )
 
     def vector_share(self, kind: str) -> float:
         """Share of the samples at instructions that compute with vectors of that width."""
-        return self._share(_width(each) == kind for each in self.instructions)
+        return self._share(_width(instruction) == kind for instruction in self.instructions)
 
     def _share(self, wanted: Iterator[bool]) -> float:
         samples = self.samples
         found = sum(
-            samples[each.address]
-            for each, is_wanted in zip(self.instructions, wanted, strict=True)
+            samples[instruction.address]
+            for instruction, is_wanted in zip(self.instructions, wanted, strict=True)
             if is_wanted
         )
         return found / max(1, samples.total())
@@ -107,16 +109,16 @@ class _Code:
         return [] if loop is None else list(self._worded(loop))
 
     def _worded(self, part: Loop) -> Iterator[tuple[str, str]]:
-        for each in self.instructions:
-            if not part.holds(each.address):
+        for instruction in self.instructions:
+            if not part.holds(instruction.address):
                 continue
-            target = _target(each)
+            target = _target(instruction)
             if target is not None and part.holds(target):
-                yield each.mnemonic, str(target - part.start)
-            elif target is not None or "rip" in each.operands:
-                yield each.mnemonic, _NUMBER.sub("", each.operands)
+                yield instruction.mnemonic, str(target - part.start)
+            elif target is not None or "rip" in instruction.operands:
+                yield instruction.mnemonic, _NUMBER.sub("", instruction.operands)
             else:
-                yield each.mnemonic, each.operands
+                yield instruction.mnemonic, instruction.operands
 
 
 def code_differences(
@@ -126,15 +128,20 @@ def code_differences(
 
     The first ones have their code. InternalError where the meter does not answer.
     """
-    every = [each for pair in pairs for each in pair if each is not None and _is_known(each)]
-    codes = [_machine_code(each) for each in every]
+    every = [
+        function
+        for pair in pairs
+        for function in pair
+        if function is not None and _is_known(function)
+    ]
+    codes = [_machine_code(function) for function in every]
     read = iter(disassembled(find_meter(), [code for code in codes if code is not None]))
     known = {
-        id(each): _code(each, next(read))
-        for each, code in zip(every, codes, strict=True)
+        id(function): _code(function, next(read))
+        for function, code in zip(every, codes, strict=True)
         if code is not None
     }
-    sides = [[known.get(id(each)) for each in pair] for pair in pairs]
+    sides = [[known.get(id(function)) for function in pair] for pair in pairs]
     return tuple(
         _difference(before, after, listed=number < _MOST_LISTED)
         for number, (before, after) in enumerate(sides)
@@ -187,17 +194,21 @@ def _listing(code: _Code | None) -> tuple[CodeLine, ...]:
     if code is None or code.samples.total() < _FEWEST_SAMPLES:
         return ()
     samples, loop = code.samples, code.hottest_loop
-    every = [each for each in code.instructions if loop is None or loop.holds(each.address)]
+    every = [
+        instruction
+        for instruction in code.instructions
+        if loop is None or loop.holds(instruction.address)
+    ]
     hottest = max(range(len(every)), key=lambda at: samples[every[at].address], default=0)
     start = max(0, min(hottest - _MOST_LINES // 2, len(every) - _MOST_LINES))
     return tuple(
         CodeLine(
-            each.address,
-            f"{each.mnemonic} {each.operands}".strip(),
-            samples[each.address] / samples.total(),
-            code.function.lines.get(each.address, ""),
+            instruction.address,
+            f"{instruction.mnemonic} {instruction.operands}".strip(),
+            samples[instruction.address] / samples.total(),
+            code.function.lines.get(instruction.address, ""),
         )
-        for each in every[start : start + _MOST_LINES]
+        for instruction in every[start : start + _MOST_LINES]
     )
 
 

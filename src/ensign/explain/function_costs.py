@@ -195,7 +195,7 @@ class _Pair:
             [self._of(trial, self._copies(trial)) for trial in both],
             [self._of(trial, (self.variant,)) for trial in both],
         )
-        before, after = (sum(each.in_code for each in side) for side in sides)
+        before, after = (sum(execution.in_code for execution in side) for side in sides)
         named = FunctionCosts(
             self.variant,
             workload,
@@ -222,19 +222,19 @@ class _Pair:
 
     def _of(self, trial: Trial, names: Sequence[str]) -> _Execution:
         copies = [totals for totals in trial.variants if totals.variant in names]
-        taken = [_samples(each) for each in copies]
+        taken = [_samples(totals) for totals in copies]
         return _Execution(
-            sum(each.wall_ns / each.operations for each in copies) / len(copies),
-            sum(each.user_ns / each.operations for each in copies) / len(copies),
-            sum(each.system_ns / each.operations for each in copies) / len(copies),
+            sum(totals.wall_ns / totals.operations for totals in copies) / len(copies),
+            sum(totals.user_ns / totals.operations for totals in copies) / len(copies),
+            sum(totals.system_ns / totals.operations for totals in copies) / len(copies),
             tuple(
                 sample
-                for each in copies
-                for sample in self.samples.get(_key(trial, each.variant), ())
+                for totals in copies
+                for sample in self.samples.get(_key(trial, totals.variant), ())
             ),
-            sum(each.elsewhere for each in taken),
-            sum(each.in_calls for each in taken),
-            sum(each.page_faults for each in copies) / len(copies),
+            sum(samples.elsewhere for samples in taken),
+            sum(samples.in_calls for samples in taken),
+            sum(totals.page_faults for totals in copies) / len(copies),
             awaits=trial.mode is Mode.DRIVEN,
         )
 
@@ -266,7 +266,7 @@ _CountedBy = Callable[[_Execution], Counter[Function]]
 
 
 def _mean_faults(side: Sequence[_Execution]) -> float:
-    return sum(each.page_faults for each in side) / max(1, len(side))
+    return sum(execution.page_faults for execution in side) / max(1, len(side))
 
 
 def _with_facts(rows: Sequence[FunctionCost], sides: _Sides) -> tuple[FunctionCost, ...]:
@@ -281,19 +281,19 @@ def _with_facts(rows: Sequence[FunctionCost], sides: _Sides) -> tuple[FunctionCo
     return tuple(
         replace(
             row,
-            facts=each.facts,
-            code=each.code,
-            same_code=each.same,
-            loop_starts=each.loop_starts,
+            facts=difference.facts,
+            code=difference.code,
+            same_code=difference.same,
+            loop_starts=difference.loop_starts,
         )
-        for row, each in known
+        for row, difference in known
     )
 
 
 def _code(side: Sequence[_Execution]) -> dict[Function, SampledFunction]:
     """Each function's code of the size that has most samples: relinks may pad it."""
     found: defaultdict[Function, dict[int, SampledFunction]] = defaultdict(dict)
-    for path, offset, one, count in (each for execution in side for each in execution.in_files):
+    for path, offset, one, count in (sample for execution in side for sample in execution.in_files):
         place = Place() if one is None else one.place
         if one is None or path is None or place.start is None or place.within is None:
             continue
@@ -315,7 +315,7 @@ def _rows_of(
     """The whole, and what adds up to it; None where too little is known."""
     in_calls = all(map(_computes, sides))
     counted = _with_calls(counted) if in_calls else counted
-    raw = [[counted(each) for each in side] for side in sides]
+    raw = [[counted(execution) for execution in side] for side in sides]
     moved = _moved(*(frozenset(key for each in side for key in each) for side in raw))
     total = _renamed(sum((each for side in raw for each in side), Counter()), moved)
     few = [key for key, count in total.items() if count < _FEWEST_OF_ONE and key.name != KERNEL]
@@ -323,11 +323,11 @@ def _rows_of(
     executions = [
         [
             SampledExecution(
-                each.user_ns + (each.system_ns if in_calls else 0),
-                0 if in_calls else each.system_ns,
+                execution.user_ns + (execution.system_ns if in_calls else 0),
+                0 if in_calls else execution.system_ns,
                 _renamed(count, moved),
             )
-            for each, count in zip(side, counts, strict=True)
+            for execution, count in zip(side, counts, strict=True)
         ]
         for side, counts in zip(sides, raw, strict=True)
     ]
@@ -335,7 +335,7 @@ def _rows_of(
     if found is None:
         return None
     symbols = _symbols(sides, moved)
-    rows = [_row(key, each, symbols) for key, each in found.functions.items()]
+    rows = [_row(key, difference, symbols) for key, difference in found.functions.items()]
     if not in_calls:
         rows.append(_row(Function("", KERNEL), found.kernel, {}))
     ordered = sorted(rows, key=lambda row: (-abs(row.difference), row.file, row.name))
@@ -370,9 +370,9 @@ def _has_lines(sides: _Sides) -> bool:
     """True if both sides tell what was inlined, for most of what is their own."""
     for side in sides:
         seen = (sample for execution in side for sample in execution.in_files)
-        own = [each for each in seen if each.found and not each.found.by_symbol.file]
-        told = sum(each.times for each in own if each.found and each.found.by_source)
-        if told <= _SOURCE_SHARE * sum(each.times for each in own):
+        own = [sample for sample in seen if sample.found and not sample.found.by_symbol.file]
+        told = sum(sample.times for sample in own if sample.found and sample.found.by_source)
+        if told <= _SOURCE_SHARE * sum(sample.times for sample in own):
             return False
     return True
 
@@ -384,7 +384,7 @@ def _symbols(
     seen: list[defaultdict[Function, Counter[str]]] = []
     for side in sides:
         names: defaultdict[Function, Counter[str]] = defaultdict(Counter)
-        for _, _, found, count in (each for execution in side for each in execution.in_files):
+        for _, _, found, count in (sample for execution in side for sample in execution.in_files):
             if found is not None:
                 names[moved.get(found.by_symbol, found.by_symbol)][found.symbol] += count
         seen.append(names)
@@ -404,12 +404,12 @@ def _computes(side: Sequence[_Execution]) -> bool:
     Accounts of user and system time are by the clock's ticks, which short system calls evade: their
     time is booked as the user's.
     """
-    user = sum(each.user_ns for each in side)
-    system = sum(each.system_ns for each in side)
-    wall = sum(each.wall_ns for each in side)
-    calls = sum(each.in_calls for each in side)
-    code = sum(each.in_code for each in side)
-    awaits = any(each.awaits for each in side)
+    user = sum(execution.user_ns for execution in side)
+    system = sum(execution.system_ns for execution in side)
+    wall = sum(execution.wall_ns for execution in side)
+    calls = sum(execution.in_calls for execution in side)
+    code = sum(execution.in_code for execution in side)
+    awaits = any(execution.awaits for execution in side)
     if awaits or not code or not wall or not user + system:
         return False
     accounted = system / (user + system)
@@ -468,12 +468,12 @@ def _why_unknown(trials: Sequence[Trial], taken: tuple[int, int]) -> str:
     every = [_samples(totals) for trial in trials for totals in trial.variants]
     if trials and all(trial.mode is Mode.ALTERNATING for trial in trials):
         return NO_SLICES
-    if any(each.unknown for each in every) and not any(
-        each.files or each.elsewhere or each.in_calls for each in every
+    if any(samples.unknown for samples in every) and not any(
+        samples.files or samples.elsewhere or samples.in_calls for samples in every
     ):
         return UNTOLD
     if trials and min(taken) < _FEWEST_SAMPLES:
-        waiting = sum(each.in_calls for each in every)
+        waiting = sum(samples.in_calls for samples in every)
         if waiting > sum(taken):
             return f"it stood in system calls at {waiting} looks, and in code at {sum(taken)} alone"
         return (

@@ -37,7 +37,7 @@ def interface_of(name: str, file: str, allocators: tuple[str, ...]) -> str:
 
     `file` is the library that has it, `allocators` are parts of the names of those that allocate.
     """
-    if any(each in file for each in allocators):
+    if any(allocator in file for allocator in allocators):
         return ALLOCATION
     if _C_LIBRARY.fullmatch(file):
         name = name.removeprefix(_WITHIN)

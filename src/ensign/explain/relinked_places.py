@@ -87,8 +87,8 @@ def _located(asked: Mapping[Path, Sequence[int]]) -> Mapping[tuple[Path, int], P
 
 def _of_one_name(functions: Sequence[LinkedFunction]) -> Mapping[str, LinkedFunction]:
     """Functions by name, as far as only one has it."""
-    named = Counter(each.place.function for each in functions)
-    return {each.place.function: each for each in functions if named[each.place.function] == 1}
+    named = Counter(place.place.function for place in functions)
+    return {place.place.function: place for place in functions if named[place.place.function] == 1}
 
 
 def _offset(place: Place, functions: Mapping[str, LinkedFunction]) -> int | None:

@@ -179,8 +179,8 @@ class Cache:
         Those that do not are gone from the cache, as if `get` had found it.
         """
         with self._lock:
-            own = [each for each in self._sealed if each.name.startswith(f"{kind}-")]
-        found = [self._is_sealed(each, again=True) for each in own]
+            own = [path for path in self._sealed if path.name.startswith(f"{kind}-")]
+        found = [self._is_sealed(path, again=True) for path in own]
         return all(found)
 
     def quarantine(self, folder: Path, what: str) -> None:
@@ -276,7 +276,7 @@ class Cache:
         Returns the bytes freed.
         """
         limit = self._limit_bytes if limit_bytes is None else limit_bytes
-        stored = sorted(self._stored(), key=lambda each: each.used_unix_s)
+        stored = sorted(self._stored(), key=lambda stored: stored.used_unix_s)
         total = sum(each.size_bytes for each in stored)
         freed = 0
         for each in stored:
@@ -293,9 +293,9 @@ class Cache:
         now = self._clock.unix_s()
         freed = 0
         self._left.clear()
-        for each in self._stored():
-            if older_than_s is None or now - each.used_unix_s > older_than_s:
-                freed += self._remove(each)
+        for stored in self._stored():
+            if older_than_s is None or now - stored.used_unix_s > older_than_s:
+                freed += self._remove(stored)
         if older_than_s is None:
             for name in ("logs", "memory", "quarantine"):
                 if (self.folder / name).exists():
@@ -313,7 +313,7 @@ class Cache:
 
     def size_bytes(self) -> int:
         """Add up what all entries take."""
-        return sum(each.size_bytes for each in self._stored())
+        return sum(stored.size_bytes for stored in self._stored())
 
     def _place(self, kind: str, key: str) -> Path:
         return self.folder / "entries" / f"{kind}-{key}"

@@ -111,7 +111,7 @@ def confined_view(request: ConfinementRequest, user: UnprivilegedUser | None) ->
     if request.meter is None:
         return view
     begun = _real(map(str, request.begun))
-    inner = (inner_root(each, view, begun, request.meter) for each in request.inner_roots)
+    inner = (inner_root(root, view, begun, request.meter) for root in request.inner_roots)
     return replace(view, inner_roots=tuple(inner))
 
 

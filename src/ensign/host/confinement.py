@@ -144,7 +144,7 @@ def _inner_root(root: InnerRoot, size: str) -> Iterable[str]:
     made: list[str] = []
     for folder in root.begun:
         yield from (*_way_within(root, folder, made), "--dir", f"{place}{folder}")
-    for bind in sorted(root.binds, key=lambda each: _depth(each.target)):
+    for bind in sorted(root.binds, key=lambda bind: _depth(bind.target)):
         yield from _way_within(root, bind.target, made)
         made.append(bind.target)
         option = "--bind" if bind.writable else "--ro-bind"
@@ -224,4 +224,4 @@ def _depth(place: str) -> tuple[int, str]:
 def covering(place: str, made: Collection[str]) -> str | None:
     """The deepest of these places in which it lies, or which it is."""
     path = PurePosixPath(place)
-    return next((str(each) for each in (path, *path.parents) if str(each) in made), None)
+    return next((str(parent) for parent in (path, *path.parents) if str(parent) in made), None)

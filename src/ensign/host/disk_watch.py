@@ -37,7 +37,7 @@ def used_bytes(folders: Iterable[Path]) -> int:
 
     Each file and folder counts 4 KiB at least.
     """
-    return sum(max(each.status.st_blocks * 512, _LEAST_FILE_BYTES) for each in visit(folders))
+    return sum(max(entry.status.st_blocks * 512, _LEAST_FILE_BYTES) for entry in visit(folders))
 
 
 class DiskWatch:
@@ -168,8 +168,8 @@ def _mapped(process: Path) -> Iterator[tuple[str, int, int, int]]:
             if not line.endswith(" (deleted)"):
                 continue
             addresses, _, _, device, inode, path = line.split(maxsplit=5)
-            first, last = (int(each, 16) for each in addresses.split("-"))
-            major, minor = (int(each, 16) for each in device.split(":"))
+            first, last = (int(word, 16) for word in addresses.split("-"))
+            major, minor = (int(word, 16) for word in device.split(":"))
             if major:  # shared memory has none
                 yield path, os.makedev(major, minor), int(inode), last - first
 

@@ -76,7 +76,7 @@ def make_read_only(folder: Path, without: Collection[str]) -> None:
     for path in sorted(folder.iterdir()):
         if path.name in without:
             continue
-        below = [each for _, each in tree_entries(path)] if _is_folder(path) else []
+        below = [entry for _, entry in tree_entries(path)] if _is_folder(path) else []
         for each in (*reversed(below), path):
             mode = each.lstat().st_mode
             if not stat.S_ISLNK(mode) and mode & _WRITE:
@@ -107,7 +107,7 @@ class Quarantine:
             self._folder.mkdir(exist_ok=True)
             with suppress(FileNotFoundError):  # another ensign was first
                 entry.rename(target)
-            kept = sorted(self._folder.iterdir(), key=lambda each: each.lstat().st_ctime_ns)
+            kept = sorted(self._folder.iterdir(), key=lambda path: path.lstat().st_ctime_ns)
             for old in kept[:-_MOST]:
                 remove_tree(old)
         with self._lock:

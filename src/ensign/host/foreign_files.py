@@ -59,10 +59,10 @@ def hand_over(folders: Iterable[Path], user: UnprivilegedUser) -> None:
     folders = tuple(folders)
     for folder in folders:
         os.chown(folder, user.uid, user.gid, follow_symlinks=False)
-    for each in visit(folders):
-        if (each.status.st_uid, each.status.st_gid) != (user.uid, user.gid):
+    for entry in visit(folders):
+        if (entry.status.st_uid, entry.status.st_gid) != (user.uid, user.gid):
             with suppress(OSError):
-                _give(each, user.uid, user.gid)
+                _give(entry, user.uid, user.gid)
 
 
 def _give(entry: TreeEntry, uid: int, gid: int) -> None:
@@ -71,10 +71,10 @@ def _give(entry: TreeEntry, uid: int, gid: int) -> None:
 
 def open_up(folders: Iterable[Path]) -> None:
     """Give their owner back the folders that it may not look into itself; ours they must be."""
-    for each in visit(folders):
-        mode = each.status.st_mode
+    for entry in visit(folders):
+        mode = entry.status.st_mode
         if stat.S_ISDIR(mode) and mode & _OWNERS != _OWNERS:
-            _open_up(each)
+            _open_up(entry)
 
 
 def _open_up(folder: TreeEntry) -> None:
@@ -96,11 +96,13 @@ def take_over(folder: Path) -> None:
     remove_special((folder,))
     os.chown(folder, *own, follow_symlinks=False)
     folder.chmod(0o755)
-    for each in visit((folder,)):
+    for entry in visit((folder,)):
         with suppress(OSError):
-            _give(each, *own)
-            if not stat.S_ISLNK(each.status.st_mode):
-                os.chmod(each.base, _kept_mode(each.status.st_mode), dir_fd=each.place.descriptor)
+            _give(entry, *own)
+            if not stat.S_ISLNK(entry.status.st_mode):
+                os.chmod(
+                    entry.base, _kept_mode(entry.status.st_mode), dir_fd=entry.place.descriptor
+                )
 
 
 def _kept_mode(mode: int) -> int:
@@ -114,15 +116,15 @@ def remove_special(folders: Iterable[Path]) -> int:
     have, in bytes: whoever reads or copies them gets so many.
     """
     apparent_bytes = 0
-    for each in visit(folders):
-        mode = each.status.st_mode
+    for entry in visit(folders):
+        mode = entry.status.st_mode
         if stat.S_ISREG(mode):
-            apparent_bytes += each.status.st_size
+            apparent_bytes += entry.status.st_size
         elif stat.S_ISDIR(mode) and mode & _OWNERS != _OWNERS:
-            _open_up(each)
+            _open_up(entry)
         elif not (stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
             with suppress(OSError):
-                os.unlink(each.base, dir_fd=each.place.descriptor)
+                os.unlink(entry.base, dir_fd=entry.place.descriptor)
     return apparent_bytes
 
 

@@ -125,9 +125,9 @@ def inner_root(root: Path, view: View, begun: Iterable[str], meter: Path) -> Inn
     """
     entries, links, scratch = _parts(root)
     binds = [
-        each
-        for each in view.binds
-        if each.source != os.devnull and not lies_in(root, each.target) and each.target != str(root)
+        bind
+        for bind in view.binds
+        if bind.source != os.devnull and not lies_in(root, bind.target) and bind.target != str(root)
     ]
     shown = {bind.target for bind in binds}
     ways = [

@@ -17,9 +17,9 @@ def apart_from(path: str, folders: Sequence[Path] = ()) -> str:
     """A search path without what is relative, and without what lies in these folders."""
     places = _places(folders)
     kept = [
-        each
-        for each in path.split(os.pathsep)
-        if Path(each).is_absolute() and not any(_lies_in(Path(each), place) for place in places)
+        word
+        for word in path.split(os.pathsep)
+        if Path(word).is_absolute() and not any(_lies_in(Path(word), place) for place in places)
     ]
     return os.pathsep.join(kept)
 
@@ -48,7 +48,7 @@ def not_tried(name: str, path: str, folders: Sequence[Path] = ()) -> str:
 def is_installed(program: Path, path: str, folders: Sequence[Path] = ()) -> bool:
     """True if a program is of this machine: a system's, or one that the search path leads to."""
     real = Path(os.path.realpath(program))
-    known = {os.path.realpath(each) for each in apart_from(path, folders).split(os.pathsep) if each}
+    known = {os.path.realpath(word) for word in apart_from(path, folders).split(os.pathsep) if word}
     if not (any(map(real.is_relative_to, _SYSTEM)) or str(real.parent) in known):
         return False
     is_theirs = any(_lies_in(program, place) for place in _places(folders))
@@ -70,7 +70,7 @@ def _places(folders: Sequence[Path]) -> list[Path]:
     """Without those that hold everything, or everything of the user's."""
     home = Path(os.path.realpath(Path("~").expanduser()))
     found = [Path(os.path.realpath(folder)) for folder in folders]
-    return [each for each in found if each != home and each not in home.parents]
+    return [path for path in found if path != home and path not in home.parents]
 
 
 def _lies_in(path: Path, place: Path) -> bool:

@@ -297,7 +297,7 @@ def calls_of(executable: Path, asked: Iterable[AskedCall]) -> tuple[Call, ...]:
     InternalError where the meter does not answer.
     """
     every = tuple(asked)
-    questions = [{"tool": each.tool, "arguments": each.argv[1:]} for each in every]
+    questions = [{"tool": call.tool, "arguments": call.argv[1:]} for call in every]
     answers = ask(executable, "parse", questions, _Parsed)
     return tuple(map(_call, every, answers))
 

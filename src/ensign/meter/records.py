@@ -82,14 +82,14 @@ class AskedScores:
             scores += self.report.read(report or "")
         by_name = {score.name: score for score in scores}
         asked = bool(self.named) or self.report is not None
-        if asked and all(each.value is None for each in by_name.values()):
-            why = next((f"{each.name}: {each.failed}" for each in by_name.values()), "")
+        if asked and all(score.value is None for score in by_name.values()):
+            why = next((f"{score.name}: {score.failed}" for score in by_name.values()), "")
             raise CommandFailed(f"it says nothing of its speed: {why or 'no pattern matches'}")
         return tuple(by_name.values())
 
     def _of_pattern(self, name: str, value: float | None) -> NamedScore:
-        own = [each.score for each in self.named if each.name == name]
-        said = own or [each.score for each in self.named if not each.name]
+        own = [pattern.score for pattern in self.named if pattern.name == name]
+        said = own or [pattern.score for pattern in self.named if not pattern.name]
         score = said[0] if said else Score("")
         failed = _NO_NUMBER if value is None else ""
         shown = visible(name)[:_LONGEST_NAME]

@@ -83,7 +83,7 @@ class CommandLine:
             output=None if self.output is None else path(self.output),
             sources=tuple(map(path, self.sources)),
             folders=tuple(map(path, self.folders)),
-            inputs=tuple(replace(each, text=path(each.text)) for each in self.inputs),
+            inputs=tuple(replace(word, text=path(word.text)) for word in self.inputs),
         )
 
 

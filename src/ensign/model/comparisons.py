@@ -140,7 +140,7 @@ class Factorial:
 
     def conditions_of(self, change: AxisChange) -> tuple[Effect, ...]:
         """The conditional effects of a change."""
-        return tuple(each for each in self.conditional if each.changes == (change,))
+        return tuple(effect for effect in self.conditional if effect.changes == (change,))
 
 
 NO_EFFECTS = Factorial((), (), ())

@@ -91,4 +91,4 @@ class CurveSet:
 
     def curve_of(self, variant: str) -> Curve:
         """The curve of one of its variants."""
-        return next(each for each in self.curves if each.variant == variant)
+        return next(curve for curve in self.curves if curve.variant == variant)

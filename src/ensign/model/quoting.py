@@ -68,7 +68,7 @@ def distinct_short(texts: Sequence[str], most: int) -> tuple[str, ...]:
 
     A text is cut at a comma or a blank near the end, or else before the place where it differs.
     """
-    begun = [_begun(each, most) for each in texts]
+    begun = [_begun(text, most) for text in texts]
     alike = ([other for other, its in zip(texts, begun, strict=True) if its == b] for b in begun)
     return tuple(
         _begun(_from_where_they_differ(text, those, most), most) if len(those) > 1 else short
@@ -107,7 +107,7 @@ def _quoted(value: object, depth: int) -> str:  # noqa: PLR0911  # one per kind 
             return f"[{', '.join(parts)}]"
         case dict():
             items = list(value.items())[:_LONGEST]
-            pairs = (f"{_quoted(key, depth)}: {_quoted(each, depth - 1)}" for key, each in items)
+            pairs = (f"{_quoted(key, depth)}: {_quoted(item, depth - 1)}" for key, item in items)
             return f"{{{', '.join(pairs)}}}"
         case int() if value.bit_length() > _LONGEST:
             return _CUT  # its digits alone may be more than Python writes

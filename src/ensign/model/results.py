@@ -183,11 +183,11 @@ class LayoutFacts:
 
     def worst_of(self, variant: str) -> float | None:
         """The worst layout to expect of a variant, as a cost ratio; None where it is not known."""
-        return next((each.ratio for each in self.worst if each.variant == variant), None)
+        return next((worst.ratio for worst in self.worst if worst.variant == variant), None)
 
     def of(self, variant: str) -> VariantLayouts | None:
         """The relinks of one variant, where they were raced in turn."""
-        return next((each for each in self.variants if each.variant == variant), None)
+        return next((layouts for layouts in self.variants if layouts.variant == variant), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,23 +395,27 @@ class Result:
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
         """Each variant against the baseline, over all workloads; the twin is not among them."""
-        return tuple(each.comparison for each in self.suite if each.comparison.variant != self.twin)
+        return tuple(
+            compared.comparison
+            for compared in self.suite
+            if compared.comparison.variant != self.twin
+        )
 
     @property
     def aa(self) -> Comparison | None:
         """The baseline's copy against the baseline, where it was raced."""
-        rows = (each.comparison for each in self.suite)
+        rows = (compared.comparison for compared in self.suite)
         return next((row for row in rows if row.variant == self.twin), None)
 
     def facts_of(self, variant: str) -> VariantFacts | None:
         """Resources that one variant used, where there is one workload alone."""
-        mine = [each for each in self.measured if each.variant == variant]
+        mine = [facts for facts in self.measured if facts.variant == variant]
         return mine[0] if len(mine) == 1 else None
 
     @property
     def score_head(self) -> tuple[str, ...]:
         """Name of the column of scores; nothing where no variant has one."""
-        if all(each.score is None for each in self.measured):
+        if all(facts.score is None for facts in self.measured):
             return ()
         return (f"score, {self.score_unit}" if self.score_unit else "score",)
 
@@ -427,12 +431,15 @@ class Result:
             and workload.comparison.direction is Direction.SLOWER
             and workload.comparison.size is not Size.WITHIN
         )
-        return tuple(sorted(found, key=lambda each: -each.comparison.ratio))
+        return tuple(sorted(found, key=lambda compared: -compared.comparison.ratio))
 
     def shown_slower(self, variant: str) -> tuple[WorkloadComparison, ...]:
         """Regressions of a variant: workloads shown to be slower, one error rate for their list."""
         after_holm = {
-            name for each in self.significant if each.variant == variant for name in each.slower
+            name
+            for significant in self.significant
+            if significant.variant == variant
+            for name in significant.slower
         }
         return tuple(
             workload
@@ -446,8 +453,8 @@ class Result:
 
         None where an interval has no end: fewer than two rounds.
         """
-        rows = [each.comparison for each in self.suite]
-        cells = [each.comparison for each in self.workloads]
+        rows = [compared.comparison for compared in self.suite]
+        cells = [compared.comparison for compared in self.workloads]
         # The twin's ratio is to one copy of the baseline, theirs to two: it is wider.
         suite = [_half_width(row) for row in rows if row.variant != self.twin or len(rows) == 1]
         workload = [

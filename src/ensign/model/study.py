@@ -118,24 +118,29 @@ class Study(Section):
             return ()
         trained, read = self.training.workloads, read_training_choice(choice)
         if read.without:
-            return tuple(each for each in trained if each.name not in read.names)
-        also = (each for each in self.workloads if each.name in read.names)
-        tests = (each.of_length(self.training.requests) for each in also)
-        known = [each.name for each in (*trained, *self.workloads)]
-        named = (each.model_copy(update={"name": _own_name(each.name, known)}) for each in tests)
+            return tuple(workload for workload in trained if workload.name not in read.names)
+        also = (workload for workload in self.workloads if workload.name in read.names)
+        tests = (workload.of_length(self.training.requests) for workload in also)
+        known = [workload.name for workload in (*trained, *self.workloads)]
+        named = (
+            workload.model_copy(update={"name": _own_name(workload.name, known)})
+            for workload in tests
+        )
         return (*trained, *named)
 
     @property
     def training_choices(self) -> tuple[str, ...]:
         """What variants say of their training, each once."""
         rules = (*self.include, self.baseline)
-        said = (*self.axes.training, *(each.training or "" for each in rules))
+        said = (*self.axes.training, *(choice.training or "" for choice in rules))
         return tuple(dict.fromkeys(said))
 
     @property
     def training_workloads(self) -> tuple[Workload, ...]:
         """All that the profile of some variant is trained on; once for each way to be trained."""
-        return tuple(each for said in self.training_choices for each in self.trained_on(said))
+        return tuple(
+            workload for said in self.training_choices for workload in self.trained_on(said)
+        )
 
     @property
     def takes_more_than_program(self) -> bool:

@@ -111,8 +111,8 @@ def _environments(study: Study) -> Iterator[Problem]:
         for index, each in enumerate(study.axes.compiler)
     ]
     named += [
-        (("include", index, "compiler"), (each.compiler or "").partition("@")[2])
-        for index, each in enumerate(study.include)
+        (("include", index, "compiler"), (choice.compiler or "").partition("@")[2])
+        for index, choice in enumerate(study.include)
     ]
     named.append((("build", "environment"), study.build.environment or ""))
     for where, name in named:
@@ -124,7 +124,7 @@ def _environments(study: Study) -> Iterator[Problem]:
 def _by_project(study: Study) -> Iterator[Problem]:
     """Nothing is asked of a build whose flags are its own."""
     axes, build = study.axes, study.build
-    if OWN_COMPILER not in (*axes.compiler, *(each.compiler for each in study.include)):
+    if OWN_COMPILER not in (*axes.compiler, *(choice.compiler for choice in study.include)):
         return
     own = f"compiler '{OWN_COMPILER}' leaves all flags to the project's own commands"
     varied = [axis for axis in AXES if axis in axes.model_fields_set]
@@ -229,11 +229,11 @@ def _training_choices(study: Study) -> Iterator[Problem]:
         *((("include", index), each) for index, each in enumerate(study.include)),
         (("baseline",), study.baseline),
     ]
-    said += [((*where, "training"), each.training or "") for where, each in rules]
+    said += [((*where, "training"), rule.training or "") for where, rule in rules]
     trained = [] if study.training is None else study.training.workloads
     for where, text in said:
         choice = read_training_choice(text)
-        known = [each.name for each in (trained if choice.without else study.workloads)]
+        known = [workload.name for workload in (trained if choice.without else study.workloads)]
         for name in choice.names:
             if name not in known:
                 what = "training workload" if choice.without else "workload"

@@ -302,10 +302,14 @@ class Workload(Section):
 def asked_curves(workloads: Sequence[Workload]) -> tuple[AskedCurve, ...]:
     """The curves of a study as read, whose workloads have one value each."""
     curves: dict[tuple[str, str, str], dict[float, str]] = {}
-    for each in workloads:
-        if each.parameter is not None:
-            key = (each.parameter.curve or each.name, each.parameter.name, each.parameter.unit)
-            curves.setdefault(key, {})[each.parameter.values[0]] = each.name
+    for workload in workloads:
+        if workload.parameter is not None:
+            key = (
+                workload.parameter.curve or workload.name,
+                workload.parameter.name,
+                workload.parameter.unit,
+            )
+            curves.setdefault(key, {})[workload.parameter.values[0]] = workload.name
     return tuple(
         AskedCurve(*key, tuple(sorted(points)), tuple(points[value] for value in sorted(points)))
         for key, points in curves.items()

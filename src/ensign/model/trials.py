@@ -377,7 +377,7 @@ class Trial:
         return replace(
             self,
             variants=tuple(totals for totals in self.variants if totals.variant not in variants),
-            slices=tuple(each for each in self.slices if each.variant not in variants),
+            slices=tuple(record for record in self.slices if record.variant not in variants),
             findings=tuple(finding for finding in self.findings if finding.subject not in variants),
             groups=tuple(
                 tuple(name for name in group if name not in variants) for group in self.groups
@@ -395,10 +395,10 @@ class Trial:
 def seen_in_race(trials: Iterable[Trial], variant: str) -> tuple[RaceMapping, ...]:
     """Files of a variant seen in the race, each once."""
     totals = (
-        each
+        total
         for trial in trials
-        for each in trial.variants
-        if name_without_group(each.variant) == variant
+        for total in trial.variants
+        if name_without_group(total.variant) == variant
     )
     return tuple(dict.fromkeys(file for total in totals for file in total.mapped))
 

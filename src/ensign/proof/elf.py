@@ -91,10 +91,12 @@ _LEFT_BY_BOLT = ".bolt.org.text"
 def code_places(elf: BoundedElf) -> CodePlaces:
     """Places of code. A linker gives a section the largest alignment of its parts."""
     sections = list(elf.iter_sections())
-    compiled = {at: each for at, each in enumerate(sections) if each.name.startswith(".text")}
+    compiled = {
+        at: section for at, section in enumerate(sections) if section.name.startswith(".text")
+    }
     begins = [address for section, address in function_places(elf) if section in compiled]
-    bolted = any(each.name == _LEFT_BY_BOLT for each in sections)
-    alignments = [] if bolted else [int(each["sh_addralign"]) for each in compiled.values()]
+    bolted = any(section.name == _LEFT_BY_BOLT for section in sections)
+    alignments = [] if bolted else [int(section["sh_addralign"]) for section in compiled.values()]
     return CodePlaces(
         functions=len(begins),
         aligned=sum(address % FUNCTION_BYTES == 0 for address in begins),
@@ -185,8 +187,8 @@ def _dynamic_symbols(elf: BoundedElf) -> tuple[frozenset[str], frozenset[str]]:
     """Names imported, and names defined and exported."""
     imports: set[str] = set()
     exports: set[str] = set()
-    for each in symbols_of(elf, ".dynsym"):
-        (exports if each.defined else imports).add(each.name)
+    for symbol in symbols_of(elf, ".dynsym"):
+        (exports if symbol.defined else imports).add(symbol.name)
     return frozenset(imports - {""}), frozenset(exports)
 
 
@@ -208,9 +210,9 @@ def _cet(elf: BoundedElf) -> bool:
         return False
     for note in section.iter_notes():
         descriptions = note["n_desc"]
-        for each in descriptions if isinstance(descriptions, list) else ():
-            if each["pr_type"] == "GNU_PROPERTY_X86_FEATURE_1_AND":
-                return int(each["pr_data"]) & _CET_BITS == _CET_BITS
+        for description in descriptions if isinstance(descriptions, list) else ():
+            if description["pr_type"] == "GNU_PROPERTY_X86_FEATURE_1_AND":
+                return int(description["pr_data"]) & _CET_BITS == _CET_BITS
     return False
 
 
@@ -231,10 +233,10 @@ def units_of(source: Path | bytes) -> Iterator[Unit]:
     found = compile_units(find_meter(), source)
     if isinstance(found, str):
         raise DamagedFile(found)
-    for each in found:
-        read = unit_of(each.producer, each.name, each.folder)
+    for unit in found:
+        read = unit_of(unit.producer, unit.name, unit.folder)
         # Clang assembles, too, and has no flags to record there.
-        assembled = each.language == _ASSEMBLER
+        assembled = unit.language == _ASSEMBLER
         yield replace(read, kind=UnitKind.ASSEMBLER, flags=None) if assembled else read
 
 
@@ -248,7 +250,7 @@ def recorded_units(elf: BoundedElf, source: Path | bytes, name: str = "") -> Ite
     if units or section is None:
         yield from units
         return
-    lines = [each.decode(errors="replace") for each in data_of(section).split(b"\0") if each]
+    lines = [word.decode(errors="replace") for word in data_of(section).split(b"\0") if word]
     for number, line in enumerate(lines, 1):
         unit = _unit_of_line(line)
         if unit is not None:
@@ -311,9 +313,9 @@ def symbols(elf: BoundedElf) -> tuple[frozenset[str], frozenset[str]]:
     """Global symbols that an object or program defines, and those it needs."""
     defines: set[str] = set()
     needs: set[str] = set()
-    for each in symbols_of(elf, ".symtab"):
-        if not each.local and each.name and not each.name.startswith("__gnu_lto_"):
-            (defines if each.defined else needs).add(each.name)
+    for symbol in symbols_of(elf, ".symtab"):
+        if not symbol.local and symbol.name and not symbol.name.startswith("__gnu_lto_"):
+            (defines if symbol.defined else needs).add(symbol.name)
     return frozenset(defines), frozenset(needs)
 
 

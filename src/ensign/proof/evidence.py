@@ -225,7 +225,10 @@ def linked_calls(seen: BuildEvidence) -> Iterator[Call]:
             call
             for call in calls
             if _sources(call)
-            and any(each.sha256 in seen.took and last[each.sha256] is call for each in call.outputs)
+            and any(
+                output.sha256 in seen.took and last[output.sha256] is call
+                for output in call.outputs
+            )
         )
         return
     if link is None:

@@ -70,5 +70,5 @@ def _relocated(elf: BoundedElf, tables: list[Section]) -> Iterator[int]:
     data = data_of(section)
     size = _RELOCATION.size
     for place, what, value in _RELOCATION.iter_unpack(data[: len(data) // size * size]):
-        if what == _RELATIVE and any(place in each for each in ranges):
+        if what == _RELATIVE and any(place in span for span in ranges):
             yield value

@@ -89,7 +89,7 @@ def functions_of(elf: BoundedElf, most_bytes: int) -> Iterator[Function]:
         starts = sorted({*unwound[low:high], *names})
         for at, length in pieces(size, total, most_bytes):
             code = elf.piece(int(section["sh_offset"]) + at, length)
-            found = starts or [begin + at + each.start() for each in _PROLOGUE.finditer(code)]
+            found = starts or [begin + at + match.start() for match in _PROLOGUE.finditer(code)]
             # What is there besides belongs to no function that is known.
             first = bisect_left(found, begin + at)
             last = bisect_left(found, begin + at + len(code))
@@ -105,7 +105,7 @@ def functions_of(elf: BoundedElf, most_bytes: int) -> Iterator[Function]:
 def _code_sections(elf: BoundedElf) -> Iterator[tuple[int, Section]]:
     """With their numbers, by which symbols of objects name them."""
     wanted = {id(code_section) for code_section in code_sections(elf)}
-    return ((n, each) for n, each in enumerate(elf.iter_sections()) if id(each) in wanted)
+    return ((n, section) for n, section in enumerate(elf.iter_sections()) if id(section) in wanted)
 
 
 def _names(elf: BoundedElf) -> dict[int, dict[int, str]]:

@@ -199,7 +199,7 @@ def _identity(elf: BoundedElf) -> Identity:
     sections = {section.name for section in elf.iter_sections()}
     comment = _comment(elf)
     table = tuple(symbols_of(elf, ".dynsym"))
-    defines = frozenset(each.name for each in table if each.defined)
+    defines = frozenset(symbol.name for symbol in table if symbol.defined)
     local = defined_among(elf, ".symtab", (*_ALLOCATE, *_COUNTERS))
     searched = tags.texts.get("DT_RUNPATH") or tags.texts.get("DT_RPATH") or [""]
     machine = str(elf["e_machine"])
@@ -223,11 +223,11 @@ def _identity(elf: BoundedElf) -> Identity:
         has_symbols=".symtab" in sections,
         malloc=all(name in defines or (static and name in local) for name in _ALLOCATE),
         counters="__llvm_prf_cnts" in sections or any(n in defines | local for n in _COUNTERS),
-        imports=frozenset(each.name for each in table if not each.defined and each.name),
+        imports=frozenset(symbol.name for symbol in table if not symbol.defined and symbol.name),
         exports=defines,
         code_bytes=sum(int(code_section["sh_size"]) for code_section in code_sections(elf)),
         version=_version(elf),
-        ifuncs=frozenset(each.name for each in table if each.defined and each.chosen),
+        ifuncs=frozenset(symbol.name for symbol in table if symbol.defined and symbol.chosen),
         executable_stack=next(
             (bool(s["p_flags"] & 1) for s in elf.iter_segments("PT_GNU_STACK")), None
         ),

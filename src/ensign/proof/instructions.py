@@ -61,7 +61,10 @@ def read_instructions(path: Path) -> Instructions | None:
                     code = elf.piece(int(section["sh_offset"]) + at, length)
                     codes.append(MachineCode(bits, 0, code))
             read = disassembled(find_meter(), codes)
-            found = (count((each.mnemonic, each.operands) for each in piece) for piece in read)
+            found = (
+                count((instruction.mnemonic, instruction.operands) for instruction in piece)
+                for piece in read
+            )
             return _sum(found, partial=total > _MOST_BYTES)
     except DamagedFile:
         return None
@@ -94,5 +97,5 @@ def count(instructions: Iterable[tuple[str, str]]) -> Instructions:
 def _sum(found: Iterable[Instructions], *, partial: bool) -> Instructions:
     every = list(found)
     names = ("read", "pairs", "fused", "wide", "widest", "probes")
-    totals = {name: sum(getattr(each, name) for each in every) for name in names}
+    totals = {name: sum(getattr(instructions, name) for instructions in every) for name in names}
     return Instructions(**totals, partial=partial)

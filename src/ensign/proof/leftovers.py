@@ -91,7 +91,7 @@ def _members(path: Path) -> Iterator[tuple[str, str]]:
 
 def as_text(found: Sequence[Leftover]) -> str:
     """For keeping it with a stage."""
-    return json.dumps([asdict(each) for each in found])
+    return json.dumps([asdict(leftover) for leftover in found])
 
 
 def read_leftovers(file: Path) -> tuple[Leftover, ...]:

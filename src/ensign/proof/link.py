@@ -100,15 +100,17 @@ def read_link(
     With LTO neither shows what was taken, so it is told from the symbols of the inputs.
     """
     inputs = tuple(_input(word, link, place) for word in link.line.inputs)
-    if not any(each.kind == "archive" for each in inputs):
+    if not any(argument.kind == "archive" for argument in inputs):
         return LinkFacts(order_facts(inputs, {}), by="the link line")
-    if lto_of(link.ran[1:]) or any(each.language for each in inputs):
+    if lto_of(link.ran[1:]) or any(argument.language for argument in inputs):
         return _lto_link(link, inputs, processes)
     if map_text is not None:
         by_map = used_by_map(map_text)
         files = frozenset(str(place.find(name, link.cwd)) for name in files_in_map(map_text))
         used = {
-            each.path: _used_in(each, by_map, files) for each in inputs if each.kind == "archive"
+            argument.path: _used_in(argument, by_map, files)
+            for argument in inputs
+            if argument.kind == "archive"
         }
         return _facts(inputs, used, by="the linker's map")
     defined = defined_names(artifact)
@@ -127,7 +129,7 @@ def _facts(inputs: Sequence[LineInput], used: Used, by: str) -> LinkFacts:
 def _lto_link(link: Call, inputs: Sequence[LineInput], processes: Processes) -> LinkFacts:
     try:
         _require_symbols(link, inputs)
-        read = [_with_bitcode(each, link, processes) for each in inputs]
+        read = [_with_bitcode(argument, link, processes) for argument in inputs]
     except UnreadError as error:
         return LinkFacts(order_facts_of_words(inputs), str(error))
     used = used_by_resolution(read, link.ran)
@@ -139,30 +141,30 @@ def _require_symbols(link: Call, inputs: Sequence[LineInput]) -> None:
     compiled = link.line.sources
     if compiled:
         raise UnreadError(f"the symbols of {compiled[0]}, compiled at the link, are not kept")
-    for each in inputs:
-        if each.kind == "other" and not each.word.text.startswith("-l"):
-            raise UnreadError(f"the symbols of {each.word.text} cannot be read")
+    for argument in inputs:
+        if argument.kind == "other" and not argument.word.text.startswith("-l"):
+            raise UnreadError(f"the symbols of {argument.word.text} cannot be read")
 
 
-def _with_bitcode(each: LineInput, link: Call, processes: Processes) -> LineInput:
+def _with_bitcode(argument: LineInput, link: Call, processes: Processes) -> LineInput:
     """The input with the symbols of the bitcode in it."""
-    if each.language != "llvm":
-        return each
-    found = bitcode_symbols(Path(each.path), link.program, processes)
-    if each.kind == "object":
+    if argument.language != "llvm":
+        return argument
+    found = bitcode_symbols(Path(argument.path), link.program, processes)
+    if argument.kind == "object":
         own = found.get("", LtoSymbols())
-        return replace(each, defines=own.defines, needs=own.needs)
+        return replace(argument, defines=own.defines, needs=own.needs)
     members = []
-    for member in each.members:
+    for member in argument.members:
         own = found.get(member.name, LtoSymbols())
         read = replace(member, defines=own.defines, needs=own.needs)
         members.append(read if member.language == "llvm" else member)
-    return replace(each, members=tuple(members))
+    return replace(argument, members=tuple(members))
 
 
 def order_facts_of_words(inputs: Sequence[LineInput]) -> tuple[OrderFact, ...]:
     """Findings on the order of the words alone."""
-    return order_facts([each for each in inputs if each.kind != "archive"], {})
+    return order_facts([argument for argument in inputs if argument.kind != "archive"], {})
 
 
 def _used_in(
@@ -260,18 +262,18 @@ def linker_of(argv: Sequence[str]) -> str:
 def used_by_resolution(inputs: Sequence[LineInput], argv: Sequence[str]) -> Used:
     """Members of each archive by path that the link `argv` of these inputs takes."""
     link = _Link(_START | frozenset(_asked(argv)))
-    for each in inputs:
-        if each.kind == "archive" and each.word.whole:
-            for member in each.members:
-                link.take(each.path, member)
+    for argument in inputs:
+        if argument.kind == "archive" and argument.word.whole:
+            for member in argument.members:
+                link.take(argument.path, member)
     if linker_of(argv) in _REMEMBERING:
         link.remember(inputs)
     else:
         link.once(inputs)
     return {
-        each.path: frozenset(name for path, name in link.taken if path == each.path)
-        for each in inputs
-        if each.kind == "archive"
+        line_input.path: frozenset(name for path, name in link.taken if path == line_input.path)
+        for line_input in inputs
+        if line_input.kind == "archive"
     }
 
 
@@ -301,35 +303,35 @@ class _Link:
 
     def once(self, inputs: Sequence[LineInput]) -> None:
         """As GNU ld: archives of a group again and again, others once."""
-        for grouped, run in groupby(inputs, key=lambda each: each.word.grouped):
+        for grouped, run in groupby(inputs, key=lambda argument: argument.word.grouped):
             several = [*run]
-            for batch in [several] if grouped else [[each] for each in several]:
+            for batch in [several] if grouped else [[argument] for argument in several]:
                 before = -1
                 while before != len(self.taken):
                     before = len(self.taken)
-                    for each in batch:
-                        self._visit(each)
+                    for line_input in batch:
+                        self._visit(line_input)
 
-    def _visit(self, each: LineInput) -> None:
-        if each.kind != "archive":
-            self.add(each.defines, each.needs if each.kind == "object" else frozenset())
+    def _visit(self, argument: LineInput) -> None:
+        if argument.kind != "archive":
+            self.add(argument.defines, argument.needs if argument.kind == "object" else frozenset())
         before = -1
         while before != len(self.taken):
             before = len(self.taken)
-            for member in each.members:
-                if (each.path, member.name) not in self.taken and member.defines & self.needed:
-                    self.take(each.path, member)
+            for member in argument.members:
+                if (argument.path, member.name) not in self.taken and member.defines & self.needed:
+                    self.take(argument.path, member)
 
     def remember(self, inputs: Sequence[LineInput]) -> None:
         """As lld and mold: whatever is needed comes from the first that offers it."""
         offers: dict[str, tuple[str, Member]] = {}
-        for each in inputs:
-            if each.kind == "object":
-                self.add(each.defines, each.needs)
-            members = (_whole(each),) if each.kind == "shared" else each.members
+        for argument in inputs:
+            if argument.kind == "object":
+                self.add(argument.defines, argument.needs)
+            members = (_whole(argument),) if argument.kind == "shared" else argument.members
             for member in members:
                 for name in member.defines:
-                    offers.setdefault(name, (each.path, member))
+                    offers.setdefault(name, (argument.path, member))
         while found := sorted(self.needed & offers.keys()):
             self.take(*offers[found[0]])
 

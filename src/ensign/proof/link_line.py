@@ -54,7 +54,7 @@ def members_in_map(text: str) -> tuple[tuple[str, str], ...]:
     bfd and gold list them by it first; with lld and mold it is that of `.text`, or of what begins
     so, and of nothing else.
     """
-    found = (each.findall(text) for each in (_TEXT_OF_MEMBER, _FUNCTION_OF_MEMBER, _MEMBER))
+    found = (pattern.findall(text) for pattern in (_TEXT_OF_MEMBER, _FUNCTION_OF_MEMBER, _MEMBER))
     return tuple(dict.fromkeys(member for members in found for member in members))
 
 
@@ -68,13 +68,13 @@ Used = Mapping[str, frozenset[str]]
 
 def used_by_symbols(inputs: Sequence[LineInput], defined: frozenset[str]) -> Used:
     """Members of each archive by path that left a symbol in the program."""
-    plain = {name for each in inputs if each.kind == "object" for name in each.defines}
+    plain = {name for argument in inputs if argument.kind == "object" for name in argument.defines}
     return {
-        each.path: frozenset(
-            member.name for member in each.members if (member.defines - plain) & defined
+        argument.path: frozenset(
+            member.name for member in argument.members if (member.defines - plain) & defined
         )
-        for each in inputs
-        if each.kind == "archive"
+        for argument in inputs
+        if argument.kind == "archive"
     }
 
 
@@ -82,10 +82,10 @@ def order_facts(inputs: Sequence[LineInput], used: Used) -> tuple[OrderFact, ...
     """Effects of the order of the inputs, given which members of archives were used."""
     facts = [*_duplicates(inputs), *_unread(inputs)]
     twice = {fact.library for fact in facts}
-    given = {name for each in inputs if each.kind == "object" for name in each.defines}
-    for each in inputs:
-        for member in each.members:
-            if member.name in used.get(each.path, frozenset()):
+    given = {name for argument in inputs if argument.kind == "object" for name in argument.defines}
+    for line_input in inputs:
+        for member in line_input.members:
+            if member.name in used.get(line_input.path, frozenset()):
                 given |= member.defines
     seen: set[str] = set()
     for index, each in enumerate(inputs):
@@ -99,18 +99,20 @@ def order_facts(inputs: Sequence[LineInput], used: Used) -> tuple[OrderFact, ...
 
 def _duplicates(inputs: Sequence[LineInput]) -> Iterator[OrderFact]:
     counts = Counter(
-        each.word.text for each in inputs if each.word.is_library and not each.word.grouped
+        argument.word.text
+        for argument in inputs
+        if argument.word.is_library and not argument.word.grouped
     )
     yield from (OrderFact(Order.DUPLICATE, text) for text, count in counts.items() if count > 1)
 
 
 def _unread(inputs: Sequence[LineInput]) -> Iterator[OrderFact]:
     """Archives that are not there to be read, before objects."""
-    for index, each in enumerate(inputs):
+    for index, argument in enumerate(inputs):
         after = [other.word.text for other in inputs[index + 1 :] if other.word.is_object]
-        plain = each.kind == "other" and not each.word.whole and not each.word.grouped
-        if plain and each.word.text.endswith(".a") and after:
-            yield OrderFact(Order.BEFORE_OBJECTS, each.word.text, after[0])
+        plain = argument.kind == "other" and not argument.word.whole and not argument.word.grouped
+        if plain and argument.word.text.endswith(".a") and after:
+            yield OrderFact(Order.BEFORE_OBJECTS, argument.word.text, after[0])
 
 
 def _archive(
@@ -128,8 +130,12 @@ def _archive(
             return
     if after and not before:
         needing = next(other for other in inputs[index + 1 :] if _needs((other,), used) & after)
-        having = (each for each in inputs if each.kind == "shared" and each.defines & after)
-        winner = next((each.word.text for each in having), "")
+        having = (
+            argument
+            for argument in inputs
+            if argument.kind == "shared" and argument.defines & after
+        )
+        winner = next((argument.word.text for argument in having), "")
         names = (archive.word.text, needing.word.text)
         yield OrderFact(Order.BEFORE_OBJECTS, *names, _some(after), winner)
     elif not taken and not archive.path.startswith(_SYSTEM):
@@ -138,10 +144,10 @@ def _archive(
 
 def _needs(inputs: Sequence[LineInput], used: Used) -> frozenset[str]:
     needs: set[str] = set()
-    for each in inputs:
-        needs |= each.needs if each.kind == "object" else frozenset()
-        for member in each.members:
-            if member.name in used.get(each.path, frozenset()):
+    for argument in inputs:
+        needs |= argument.needs if argument.kind == "object" else frozenset()
+        for member in argument.members:
+            if member.name in used.get(argument.path, frozenset()):
                 needs |= member.needs
     return frozenset(needs)
 

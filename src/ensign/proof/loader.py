@@ -208,14 +208,14 @@ def library_folders(
     `dynamics` are by path; `names` has each path at which a file can be opened, links too, with the
     path of the file itself. In the order of the files; relative to the source folder.
     """
-    searched = {path: set(_origins(path, each.search)) for path, each in dynamics.items()}
+    searched = {path: set(_origins(path, dynamic.search)) for path, dynamic in dynamics.items()}
     anywhere = {folder for folders in searched.values() for folder in folders}
     found: dict[str, None] = {}
-    for each in files:
-        if each.kind != "library":
+    for file in files:
+        if file.kind != "library":
             continue
-        folders = _folders_of(each, names)
-        needers = [path for path, read in dynamics.items() if each.names & {*read.needed}]
+        folders = _folders_of(file, names)
+        needers = [path for path, read in dynamics.items() if file.names & {*read.needed}]
         # What nothing needs is opened by its name, which any of them may do.
         places = [searched[path] for path in needers] or [anywhere]
         if not all(place.intersection(folders) for place in places):

@@ -42,7 +42,7 @@ def objects_below(names: dict[str, Path]) -> tuple[ObjectFacts, ...]:
             if name.endswith(_ARCHIVES)
             for member, content in members_of(path)
         ]
-    return tuple(each for each in plain if each is not None)
+    return tuple(object_facts for object_facts in plain if object_facts is not None)
 
 
 def members_of(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -61,10 +61,12 @@ def read_object(name: str, source: Path | bytes) -> ObjectFacts | None:
         with elf_of(source) as elf:
             units = tuple(recorded_units(elf, source, name)) or tuple(_lto_units(elf, name))
             said = tuple(filter(None, map(compiler_of_comment, comments(elf))))
-            needs = frozenset(each.name for each in symbols_of(elf, ".symtab") if not each.defined)
+            needs = frozenset(
+                symbol.name for symbol in symbols_of(elf, ".symtab") if not symbol.defined
+            )
     except DamagedFile:
         return ObjectFacts(name, (), (), language, frozenset(), frozenset()) if language else None
-    checked = frozenset(each for each in needs if each.endswith("_chk"))
+    checked = frozenset(need for need in needs if need.endswith("_chk"))
     return ObjectFacts(name, units, said, language, checked, needs & FORTIFIED)
 
 
@@ -82,10 +84,16 @@ def as_binary(path: str, objects: tuple[ObjectFacts, ...]) -> Binary:
     """All objects as if they were one program."""
     return Binary(
         path=path,
-        units=tuple(unit for each in objects for unit in each.units),
-        comments=tuple(sorted({compiler for each in objects for compiler in each.compilers})),
+        units=tuple(unit for object_facts in objects for unit in object_facts.units),
+        comments=tuple(
+            sorted({compiler for object_facts in objects for compiler in object_facts.compilers})
+        ),
         hardening=Hardening(
-            checked=tuple(sorted({name for each in objects for name in each.checked})),
-            unchecked=tuple(sorted({name for each in objects for name in each.unchecked})),
+            checked=tuple(
+                sorted({name for object_facts in objects for name in object_facts.checked})
+            ),
+            unchecked=tuple(
+                sorted({name for object_facts in objects for name in object_facts.unchecked})
+            ),
         ),
     )

@@ -73,10 +73,10 @@ def order_groups(objects: Mapping[str, Path]) -> tuple[frozenset[str], ...]:
     found = {name: _read(path) for name, path in objects.items()}
     by_need: dict[str, set[str]] = defaultdict(set)
     by_symbol: dict[str, set[str]] = defaultdict(set)
-    for name, each in found.items():
-        for purpose in each.purposes:
+    for name, found_file in found.items():
+        for purpose in found_file.purposes:
             by_need[purpose].add(name)
-        for symbol in each.weak:
+        for symbol in found_file.weak:
             by_symbol[symbol].add(name)
     several = {symbol: names for symbol, names in by_symbol.items() if len(names) > 1}
     contents = {
@@ -143,9 +143,9 @@ def _contents(path: Path, wanted: Mapping[str, int]) -> dict[str, bytes]:
 def _digests(elf: BoundedElf, wanted: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
     sections = object_sections(elf)
     filled: dict[int, list[ObjectSection]] = defaultdict(list)
-    for each in sections:
-        if each.kind in _RELOCATIONS:
-            filled[each.info].append(each)
+    for object_section in sections:
+        if object_section.kind in _RELOCATIONS:
+            filled[object_section.info].append(object_section)
     for symbol, index in wanted.items():
         section = sections[index]
         digest = hashlib.sha256(f"{section.name} {section.size}".encode())

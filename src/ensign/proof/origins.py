@@ -94,10 +94,10 @@ class _Tracer:
                 for output in call.outputs:
                     self._made[output.sha256] = (call, output.path)
         self._before: dict[str, str] = {}
-        for each in evidence.before:
-            self._before.setdefault(each.sha256, each.path)
-            for member, digest in each.members:
-                self._before.setdefault(digest, f"{each.path}({member})")
+        for leftover in evidence.before:
+            self._before.setdefault(leftover.sha256, leftover.path)
+            for member, digest in leftover.members:
+                self._before.setdefault(digest, f"{leftover.path}({member})")
 
     def file(self, name: str) -> FileOrigins:
         path = self._evidence.place.tree / name
@@ -142,7 +142,7 @@ class _Tracer:
             self._compiled(call, found)
         inputs: Sequence[LinkInput] = call.inputs
         if call.tool in _CHANGING:
-            own = [each for each in inputs if each.path == output]
+            own = [link_input for link_input in inputs if link_input.path == output]
             inputs = own or inputs[:1]
             before = self._made.get(inputs[0].sha256) if inputs else None
             if before is not None and before[0].has_linked:
@@ -150,7 +150,7 @@ class _Tracer:
                 self._call(*before, found)
                 return
         # Last, since an object may be in a library and in the program, which it is counted for.
-        for each in sorted(inputs, key=lambda each: each.kind == "shared"):
+        for each in sorted(inputs, key=lambda link_input: link_input.kind == "shared"):
             self._input(each, found)
 
     def _compiled(self, call: Call, found: _FoundOrigin) -> None:
@@ -163,24 +163,24 @@ class _Tracer:
         if names and not whole:
             found.objects.update(f"{call.cwd}/{name}" for name in names)
 
-    def _input(self, each: LinkInput, found: _FoundOrigin) -> None:
-        if each.kind == "shared":
-            if self._inside(each.path):
+    def _input(self, link_input: LinkInput, found: _FoundOrigin) -> None:
+        if link_input.kind == "shared":
+            if self._inside(link_input.path):
                 # The library has flags of its own to be judged, where it is loaded.
                 of_program = dict(found.outputs)
-                self._content(each.sha256, each.path, "", found)
+                self._content(link_input.sha256, link_input.path, "", found)
                 found.outputs = of_program
-        elif each.kind == "object":
-            self._content(each.sha256, each.path, "", found)
-        elif each.sha256 in self._made and self._made[each.sha256][0].is_rust:
+        elif link_input.kind == "object":
+            self._content(link_input.sha256, link_input.path, "", found)
+        elif link_input.sha256 in self._made and self._made[link_input.sha256][0].is_rust:
             # A crate is an archive that rustc wrote as a whole.
-            self._content(each.sha256, each.path, "", found)
-        elif each.sha256 not in found.seen:
-            found.seen.add(each.sha256)
-            used = self._used.get(str(self._evidence.place.find(each.path, "/")))
-            for member, digest in each.members:
+            self._content(link_input.sha256, link_input.path, "", found)
+        elif link_input.sha256 not in found.seen:
+            found.seen.add(link_input.sha256)
+            used = self._used.get(str(self._evidence.place.find(link_input.path, "/")))
+            for member, digest in link_input.members:
                 if used is None or member in used:
-                    self._content(digest, each.path, member, found)
+                    self._content(digest, link_input.path, member, found)
 
     def _content(self, digest: str, path: str, member: str, found: _FoundOrigin) -> None:
         if digest in found.seen:

@@ -31,7 +31,7 @@ def python_options(interpreter: Path) -> Mapping[str, frozenset[str]]:
         "compiled": _flags(told, _COMPILED),
         "linked": _flags(told, _LINKED),
     }
-    return {what: frozenset(each) for what, each in words.items()} if told else {}
+    return {what: frozenset(word) for what, word in words.items()} if told else {}
 
 
 def _words(quoted: str) -> list[str]:

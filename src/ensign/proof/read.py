@@ -130,8 +130,8 @@ def unindexed_archive(path: Path, name: str) -> UnindexedArchive | None:
     archive = read_archive(path)
     if archive is None:
         return None
-    slim = [each for each in archive.members if each.language]
-    own = {symbol for each in slim for symbol in each.defines}
+    slim = [member for member in archive.members if member.language]
+    own = {symbol for member in slim for symbol in member.defines}
     plain = {symbol for member in archive.members for symbol in member.defines} - own
     index = archive.index or frozenset()
     # Symbols of bitcode are not known here: there it is whatever else the index has.

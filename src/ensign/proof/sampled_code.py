@@ -100,8 +100,8 @@ def read_code_map(path: Path) -> CodeMap | None:
                     names[symbol.address] = symbol.name
             ordered = sorted(names)
             segments = tuple(
-                (int(each["p_offset"]), int(each["p_filesz"]), int(each["p_vaddr"]))
-                for each in loaded_code(elf)
+                (int(segment["p_offset"]), int(segment["p_filesz"]), int(segment["p_vaddr"]))
+                for segment in loaded_code(elf)
             )
             return CodeMap(path, segments, tuple(ordered), tuple(names[at] for at in ordered))
     except (DamagedFile, OSError):

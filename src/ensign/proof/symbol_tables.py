@@ -68,7 +68,9 @@ def counter_idents(elf: BoundedElf) -> Iterator[tuple[str, int]]:
         b"",
     )
     number = struct.Struct(f"{'<' if elf.little_endian else '>'}{8 if wide else 4}xI")
-    data = {each["sh_addr"]: data_of(each) for each in elf.iter_sections() if _is_data(each)}
+    data = {
+        section["sh_addr"]: data_of(section) for section in elf.iter_sections() if _is_data(section)
+    }
     starts = sorted(data)
     for entry in entries:
         name = _name(names, entry[0])

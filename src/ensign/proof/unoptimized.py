@@ -278,9 +278,13 @@ class _Read:
 
 def _functions(elf: BoundedElf) -> tuple[list[_Read], bool]:
     """All that were looked at, and whether some of them were not read."""
-    functions = [each for each in functions_of(elf, _MOST_BYTES) if each.name not in _START]
-    doubtful = [_has_slots(each.code) for each in functions]
-    size = sum(len(each.code) for each, read in zip(functions, doubtful, strict=True) if read)
+    functions = [
+        function for function in functions_of(elf, _MOST_BYTES) if function.name not in _START
+    ]
+    doubtful = [_has_slots(function.code) for function in functions]
+    size = sum(
+        len(function.code) for function, read in zip(functions, doubtful, strict=True) if read
+    )
     step = 1 + size // _MOST_DISASSEMBLED
     numbered = zip(functions, doubtful, accumulate(doubtful), strict=True)
     wanted = [read and not number // _NEIGHBORS % step for _, read, number in numbered]
@@ -347,7 +351,7 @@ def _judged(read: Sequence[_Read]) -> Unoptimized:
 
 def _is_enough(bad: Sequence[_Read], others: int) -> bool:
     """True if so few functions are no chance."""
-    reloads = sum(each.use.reloads for each in bad if each.use is not None)
+    reloads = sum(read.use.reloads for read in bad if read.use is not None)
     return len(bad) > _FEW or (len(bad) > others and reloads >= _FEW_RELOADS)
 
 
@@ -371,10 +375,10 @@ def _runs(read: Sequence[_Read]) -> Iterable[Sequence[_Read]]:
         at = last
 
 
-def _score(each: _Read) -> float:
-    use = each.use
-    if each.look is not _Look.UNOPTIMIZED or use is None:
-        return -_LOSS if each.look is _Look.OPTIMIZED else 0.0
+def _score(read: _Read) -> float:
+    use = read.use
+    if read.look is not _Look.UNOPTIMIZED or use is None:
+        return -_LOSS if read.look is _Look.OPTIMIZED else 0.0
     strong = use.framed and use.arguments and use.slots >= _STRONG_SLOTS * use.read
     if strong and use.reloads >= _CERTAIN_RELOADS:
         return _ENOUGH

@@ -51,7 +51,7 @@ def read_visible(path: Path) -> VisibleBuild | None:
     words = dict(_words(binary, code, instructions))
     words |= {"traces of LTO": _THERE[_lto(path)]} if identity.has_symbols else {}
     words["fast-math start-up code"] = _THERE[links_fast_math(path)]
-    units = {each.name: each for each in binary.units if each.kind not in _NOT_COMPILED}
+    units = {unit.name: unit for unit in binary.units if unit.kind not in _NOT_COMPILED}
     protections, python = _protections(identity, binary), python_options(path)
     return VisibleBuild(words, protections, identity.code_bytes, units, python)
 
@@ -94,8 +94,8 @@ def _lto(path: Path) -> bool:
     try:
         with elf_of(path) as elf:
             return any(
-                trace in each.name
-                for each in symbols_of(elf, ".symtab")
+                trace in symbol.name
+                for symbol in symbols_of(elf, ".symtab")
                 for trace in _TRACES_OF_LTO
             )
     except DamagedFile:

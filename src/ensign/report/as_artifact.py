@@ -36,9 +36,9 @@ def terminal(checkup: ArtifactCheckup, width: int = 80, *, details: bool = False
         for finding in questions:
             lines += _wrapped("? ", finding.said, width)
     lines += _program(checkup, width, details=details)
-    for each in checkup.examined if details or not checkup.facts else ():
-        lines += ["", each.path]
-        for line in each.evidence:
+    for examined in checkup.examined if details or not checkup.facts else ():
+        lines += ["", examined.path]
+        for line in examined.evidence:
             lines += _wrapped("    ", line, width)
     if checkup.sources:
         lines += ["", *_wrapped("", f"also read: {', '.join(checkup.sources)}", width)]
@@ -55,13 +55,13 @@ def _program(checkup: ArtifactCheckup, width: int, *, details: bool) -> list[str
             lines += _wrapped(" " * (_NAME_WIDTH + 4), more, width, _NAME_WIDTH + 8)
     if checkup.advice:
         lines += ["", "advice"]
-    for each in checkup.advice:
-        lines += _wrapped(f"  → {each.practice}: ", each.text, width, 6)
+    for advice in checkup.advice:
+        lines += _wrapped(f"  → {advice.practice}: ", advice.text, width, 6)
         if details:
-            lines += _wrapped("      takes: ", each.takes, width, 10)
-        lines += _wrapped("      worth: ", each.worth, width, 10)
+            lines += _wrapped("      takes: ", advice.takes, width, 10)
+        lines += _wrapped("      worth: ", advice.worth, width, 10)
         if details:
-            lines += _wrapped("      price: ", each.price, width, 10)
+            lines += _wrapped("      price: ", advice.price, width, 10)
     if checkup.advice and not details:
         lines += ["", "--details says what each takes here, and the command that prices it."]
     return lines
@@ -82,8 +82,8 @@ def markdown(checkup: ArtifactCheckup) -> str:
         lines += [f"| {fact.name} | {safe(fact.value)} |" for fact in checkup.facts]
     if checkup.advice:
         lines += ["", "| advice | why | takes | worth | price |", "| --- | --- | --- | --- | --- |"]
-        for each in checkup.advice:
-            cells = (each.practice, each.text, each.takes, each.worth, each.price)
+        for advice in checkup.advice:
+            cells = (advice.practice, advice.text, advice.takes, advice.worth, advice.price)
             lines.append(f"| {' | '.join(map(safe, cells))} |")
     if checkup.sources:
         lines += ["", f"Also read: {safe(', '.join(checkup.sources))}."]

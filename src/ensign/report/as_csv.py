@@ -53,9 +53,9 @@ def render(result: Result) -> str:
 
 
 def _rows(result: Result, prefix: str = "") -> list[list[Cell]]:
-    rows = [_baseline(result, each, prefix) for each in result.measured]
+    rows = [_baseline(result, row, prefix) for row in result.measured]
     rows = [row for row in rows if row]
-    used = {(each.variant, each.workload): each for each in result.measured}
+    used = {(row.variant, row.workload): row for row in result.measured}
     for compared in result.suite:
         names = [f"{prefix}suite", "", compared.comparison.variant, compared.comparison.baseline]
         inside = _INSIDE[within_spread(compared.comparison, result)]
@@ -70,11 +70,27 @@ def _rows(result: Result, prefix: str = "") -> list[list[Cell]]:
         measured = used.get((one.comparison.variant, one.workload))
         figures = (*map(_number, costs), inside, "", *[""] * _LAYOUTS, *_facts(result, measured))
         rows.append([*names, *_cells(one.comparison), "", *figures])
-    for each in result.latency:
-        scope = f"{prefix}latency-{each.percentile}"
-        names = [scope, each.workload, each.comparison.variant, each.comparison.baseline]
-        latencies = (_number(each.baseline_ns), _number(each.variant_ns))
-        cells = (*_cells(each.comparison), "", *latencies, "", "", "", *[""] * (_LAYOUTS + _FACTS))
+    for latency in result.latency:
+        scope = f"{prefix}latency-{latency.percentile}"
+        names = [
+            scope,
+            latency.workload,
+            latency.comparison.variant,
+            latency.comparison.baseline,
+        ]
+        latencies = (
+            _number(latency.baseline_ns),
+            _number(latency.variant_ns),
+        )
+        cells = (
+            *_cells(latency.comparison),
+            "",
+            *latencies,
+            "",
+            "",
+            "",
+            *[""] * (_LAYOUTS + _FACTS),
+        )
         rows.append([*names, *cells])
     for failure in result.failures:
         said = {

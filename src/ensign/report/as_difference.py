@@ -79,11 +79,11 @@ def as_json(found: StudyDifference) -> str:
         "twin": found.twin,
         "level": found.level,
         "margin": found.margin,
-        "suite": [_change(each, found) for each in found.suite],
+        "suite": [_change(change, found) for change in found.suite],
         "workloads": [_change(workload, found) for workload in found.workloads],
-        "significant": [asdict(each) for each in found.significant],
+        "significant": [asdict(significant) for significant in found.significant],
         "builds": [{**asdict(build), "same": build.same} for build in found.builds],
-        "machine": [asdict(each) for each in found.machine],
+        "machine": [asdict(differing) for differing in found.machine],
         "settings": [asdict(setting) for setting in found.settings],
         "only_a": found.only_a,
         "only_b": found.only_b,
@@ -92,14 +92,14 @@ def as_json(found: StudyDifference) -> str:
     return json_visible(json.dumps(said, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
-def _change(each: RatioChange, found: StudyDifference) -> dict[str, object]:
-    compared = each.comparison
+def _change(change: RatioChange, found: StudyDifference) -> dict[str, object]:
+    compared = change.comparison
     return {
         "variant": compared.variant,
-        "workload": each.workload or None,
+        "workload": change.workload or None,
         "metric": compared.metric.value,
-        "ratio_a": each.ratio_a,
-        "ratio_b": each.ratio_b,
+        "ratio_a": change.ratio_a,
+        "ratio_b": change.ratio_b,
         "ratio": compared.ratio,
         "low": compared.low,
         "high": compared.high if math.isfinite(compared.high) else None,
@@ -125,13 +125,13 @@ class DifferenceView:
 
 def difference_view(found: StudyDifference) -> DifferenceView:
     """Everything that the renderers of a difference share."""
-    rows = [each for each in found.suite if each.comparison.variant != found.twin]
+    rows = [change for change in found.suite if change.comparison.variant != found.twin]
     return DifferenceView(
         headline=_headline(rows, found),
         sentences=(*_sides(found), *_builds(found), *_machine(found), *_alone(found)),
         warnings=tuple(clean(finding.text) for finding in found.findings),
         suite=_table("All workloads (geometric mean)", "variant", found.suite, found),
-        workloads=tuple(_workloads(each.comparison.variant, found) for each in found.suite),
+        workloads=tuple(_workloads(change.comparison.variant, found) for change in found.suite),
         significant=_significant(found),
         differing=tuple(
             Table(heading, ("", "A", "B"), tuple(map(_cells, differing)))
@@ -162,12 +162,12 @@ def _headline(rows: list[RatioChange], found: StudyDifference) -> str:
     """Over all workloads, and which variants moved."""
     if not rows:
         return "The two studies have no variant in common but the baseline."
-    moved = [each for each in rows if each.comparison.direction is not Direction.UNCLEAR]
+    moved = [change for change in rows if change.comparison.direction is not Direction.UNCLEAR]
     against = f"against {clean(found.baseline)}"
     if moved:
-        names = listed(tuple(each.comparison.variant for each in moved))
+        names = listed(tuple(change.comparison.variant for change in moved))
         return f"From A to B {pluralize(len(moved), 'variant')} changed {against}: {names}."
-    within = [each for each in rows if each.comparison.size is Size.WITHIN]
+    within = [change for change in rows if change.comparison.size is Size.WITHIN]
     if len(within) == len(rows) and found.margin is not None:
         limit = plain_share(found.margin)
         return f"From A to B no variant changed {against} by more than {limit}: shown for each."
@@ -247,15 +247,15 @@ def _table(
 
 def _significant(found: StudyDifference) -> tuple[str, ...]:
     lines = []
-    for each in found.significant:
-        kinds = (("gained", each.faster), ("lost", each.slower))
+    for significant in found.significant:
+        kinds = (("gained", significant.faster), ("lost", significant.slower))
         parts = [f"{len(those)} {kind} ({listed(those)})" for kind, those in kinds if those]
-        lines.append(f"{clean(each.variant)}: {', '.join(parts) or 'none'}")
+        lines.append(f"{clean(significant.variant)}: {', '.join(parts) or 'none'}")
     return tuple(lines)
 
 
-def _cells(each: Differing) -> tuple[str, ...]:
-    return clean(each.name), clean(each.a) or "none", clean(each.b) or "none"
+def _cells(differing: Differing) -> tuple[str, ...]:
+    return clean(differing.name), clean(differing.a) or "none", clean(differing.b) or "none"
 
 
 def _notes(found: StudyDifference) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ def sheet_json(sheet: EnvironmentSheet) -> str:
 
 def differences_text(found: Sequence[FactDifference]) -> str:
     """A line for each, with why it may matter."""
-    lines = [_line(each) for each in found]
+    lines = [_line(difference) for difference in found]
     return "\n".join([*(lines or ["no fact differs"]), ""])
 
 
@@ -39,7 +39,13 @@ def _line(row: FactDifference) -> str:
 def differences_json(found: Sequence[FactDifference]) -> str:
     """All of them, exactly."""
     rows = [
-        {"fact": each.fact, "one": each.one, "other": each.other, "why": each.why} for each in found
+        {
+            "fact": difference.fact,
+            "one": difference.one,
+            "other": difference.other,
+            "why": difference.why,
+        }
+        for difference in found
     ]
     return json.dumps({"schema": 1, "differences": rows}, indent=1) + "\n"
 

@@ -60,17 +60,18 @@ def as_json(found: Fleet) -> str:
         "metric": found.metric.value,
         "level": found.level,
         "margin": found.margin,
-        "hosts": [asdict(each) for each in found.hosts],
-        "kinds": [asdict(each) for each in found.kinds],
+        "hosts": [asdict(host) for host in found.hosts],
+        "kinds": [asdict(kind) for kind in found.kinds],
         "equal_shares": found.equal_shares,
-        "suite": [_row(each) for each in found.suite],
-        "workloads": [_row(each) for each in found.workloads],
+        "suite": [_row(row) for row in found.suite],
+        "workloads": [_row(row) for row in found.workloads],
         "choice": found.choice or None,
         "own_builds": [
-            {"kind": each.kind, **_compared(each.comparison)} for each in found.own_builds
+            {"kind": kind_choice.kind, **_compared(kind_choice.comparison)}
+            for kind_choice in found.own_builds
         ],
         "left_out": found.left_out,
-        "findings": [asdict(each) for each in found.findings],
+        "findings": [asdict(finding) for finding in found.findings],
     }
     return json_visible(json.dumps(said, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
 
@@ -82,27 +83,29 @@ def _row(row: FleetRow) -> dict[str, object]:
         "fleet": None if row.fleet is None else _compared(row.fleet),
         "kinds": [
             {
-                "kind": each.kind,
-                "hosts": each.hosts,
-                "value": None if each.comparison is None else _compared(each.comparison),
-                "between": each.between,
-                "next_host": each.next_host,
+                "kind": kind_value.kind,
+                "hosts": kind_value.hosts,
+                "value": None
+                if kind_value.comparison is None
+                else _compared(kind_value.comparison),
+                "between": kind_value.between,
+                "next_host": kind_value.next_host,
             }
-            for each in row.kinds
+            for kind_value in row.kinds
         ],
-        "hosts": [_compared(each) for each in row.hosts],
+        "hosts": [_compared(comparison) for comparison in row.hosts],
     }
 
 
-def _compared(each: Comparison) -> dict[str, object]:
+def _compared(comparison: Comparison) -> dict[str, object]:
     return {
-        "variant": each.variant,
-        "baseline": each.baseline,
-        "ratio": each.ratio,
-        "low": each.low,
-        "high": each.high,
-        "direction": each.direction.value,
-        "size": None if each.size is None else each.size.value,
+        "variant": comparison.variant,
+        "baseline": comparison.baseline,
+        "ratio": comparison.ratio,
+        "low": comparison.low,
+        "high": comparison.high,
+        "direction": comparison.direction.value,
+        "size": None if comparison.size is None else comparison.size.value,
     }
 
 
@@ -123,8 +126,8 @@ def fleet_view(found: Fleet) -> FleetView:
     return FleetView(
         sentences=tuple(_sentences(found)),
         warnings=tuple(
-            clean(f"{each.subject}: {each.text}" if each.subject else each.text)
-            for each in found.findings
+            clean(f"{finding.subject}: {finding.text}" if finding.subject else finding.text)
+            for finding in found.findings
         ),
         suite=_table("All workloads (geometric mean)", "variant", found.suite, found),
         hosts=_hosts(found),
@@ -143,7 +146,7 @@ def _sentences(found: Fleet) -> Iterator[str]:
     of = f"{pluralize(len(found.kinds), 'kind')}, {pluralize(len(found.hosts), 'host')}"
     chosen = rows.get(found.choice)
     if any(row.fleet is None for row in found.suite):
-        unmeasured = any(each.hosts == 0 for row in found.suite for each in row.kinds)
+        unmeasured = any(kind_value.hosts == 0 for row in found.suite for kind_value in row.kinds)
         lacking = "without a measured host" if unmeasured else "with a single host"
         yield f"Nothing is claimed of the fleet: there is a kind {lacking} ({of})."
     elif chosen is None or chosen.fleet is None:
@@ -160,7 +163,11 @@ def _sentences(found: Fleet) -> Iterator[str]:
 
 def _by_kind(row: FleetRow) -> Iterator[str]:
     """Where the answer of the fleet is true, and where it is not shown or false."""
-    known = [(each.kind, each.comparison) for each in row.kinds if each.comparison]
+    known = [
+        (kind_value.kind, kind_value.comparison)
+        for kind_value in row.kinds
+        if kind_value.comparison
+    ]
     faster = [kind for kind, one in known if one.direction is Direction.FASTER]
     if len(faster) == len(known):
         yield f"That is shown for each kind ({listed(tuple(faster))})."
@@ -175,9 +182,9 @@ def _by_kind(row: FleetRow) -> Iterator[str]:
 
 
 def _own_builds(found: Fleet) -> Iterator[str]:
-    for each in found.own_builds:
-        said = sentence(each.comparison, None, against=True)
-        yield f"On {clean(each.kind)} {said}: one build for all gives that up."
+    for kind_choice in found.own_builds:
+        said = sentence(kind_choice.comparison, None, against=True)
+        yield f"On {clean(kind_choice.kind)} {said}: one build for all gives that up."
     if found.choice and not found.own_builds:
         yield "No other build is shown to be faster on any kind."
 
@@ -197,8 +204,10 @@ def _table(heading: str, first: str, rows: tuple[FleetRow, ...], found: Fleet) -
             clean(row.workload or row.variant),
             _NO_CLAIM if row.fleet is None else interval_cell(row.fleet),
             *(
-                interval_cell(each.comparison) if each.comparison else _unclaimed(each)
-                for each in row.kinds
+                interval_cell(kind_value.comparison)
+                if kind_value.comparison
+                else _unclaimed(kind_value)
+                for kind_value in row.kinds
             ),
         )
         for row in rows

@@ -249,17 +249,17 @@ def _twin(result: Result) -> tuple[str, ...]:
 def _measured(result: Result) -> list[MeasuredRow]:
     return [
         MeasuredRow(
-            variant=clean(each.variant),
-            workload=clean(each.workload),
-            wall=figures.mean_and_sd(each.wall, result.time_unit),
-            range=figures.least_to_greatest(each.wall, result.time_unit),
-            user=figures.seconds(each.user_s, result.time_unit),
-            system=figures.seconds(each.system_s, result.time_unit),
-            memory=figures.size(each.peak_memory_bytes),
-            score="".join(figures.score(each.score)),
-            most_gain=figures.most_gain(each.most_gain),
+            variant=clean(facts.variant),
+            workload=clean(facts.workload),
+            wall=figures.mean_and_sd(facts.wall, result.time_unit),
+            range=figures.least_to_greatest(facts.wall, result.time_unit),
+            user=figures.seconds(facts.user_s, result.time_unit),
+            system=figures.seconds(facts.system_s, result.time_unit),
+            memory=figures.size(facts.peak_memory_bytes),
+            score="".join(figures.score(facts.score)),
+            most_gain=figures.most_gain(facts.most_gain),
         )
-        for each in result.measured
+        for facts in result.measured
     ]
 
 

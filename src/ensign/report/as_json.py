@@ -89,7 +89,9 @@ def _rows_of(result: Result) -> dict[str, Json]:
         ],
         "workloads": [_workload(compared, result) for compared in result.workloads],
         "bands": [_fields(band, "variant by_mean by_minimum") for band in result.bands],
-        "significant": [_fields(each, "variant slower faster") for each in result.significant],
+        "significant": [
+            _fields(significant, "variant slower faster") for significant in result.significant
+        ],
         "factorial": {
             kind: [_effect(each) for each in getattr(result.factorial, kind)] for kind in effects
         },
@@ -104,7 +106,7 @@ def _rows_of(result: Result) -> dict[str, Json]:
             for compared in result.latency
         ],
         **({} if result.layouts is None else {"layouts": _fields(result.layouts, _LAYOUTS)}),
-        "variants": [_variant(each, result) for each in result.measured],
+        "variants": [_variant(facts, result) for facts in result.measured],
         "failed": [_failed(failure, result) for failure in result.failures],
         "builds": [_build(build) for build in result.builds],
         **_said(result, "ran"),

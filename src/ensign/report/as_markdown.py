@@ -105,15 +105,15 @@ def _costs(result: Result) -> list[str]:
     header = ["variant", *(safe(clean(head)) for head in result.score_head), *_COSTS]
     body = [
         [
-            safe(clean(each.variant)),
-            *figures.score(each.score),
-            figures.mean_and_sd(each.wall, result.time_unit),
-            figures.least_to_greatest(each.wall, result.time_unit),
-            figures.seconds(each.user_s, result.time_unit),
-            figures.seconds(each.system_s, result.time_unit),
-            figures.size(each.peak_memory_bytes),
+            safe(clean(facts.variant)),
+            *figures.score(facts.score),
+            figures.mean_and_sd(facts.wall, result.time_unit),
+            figures.least_to_greatest(facts.wall, result.time_unit),
+            figures.seconds(facts.user_s, result.time_unit),
+            figures.seconds(facts.system_s, result.time_unit),
+            figures.size(facts.peak_memory_bytes),
         ]
-        for each in found
+        for facts in found
     ]
     return [_table(header, body)]
 

@@ -54,8 +54,8 @@ def plan(expected: Expectation, width: int = 80) -> str:
 
 def on_cluster(cluster: Cluster, expected: Expectation, budget_ns: float, width: int = 80) -> str:
     """What a cluster is going to be given, before anything is submitted."""
-    builds = [each for each in expected.work if each.basis != "budget"]
-    build_s = known_sum(each.wall_s for each in builds)
+    builds = [work for work in expected.work if work.basis != "budget"]
+    build_s = known_sum(work.wall_s for work in builds)
     jobs = cluster.builds.parts(len(expected.variants))
     hosts, kinds = len(cluster.slots), cluster.hosts
     of_kinds = ", ".join(
@@ -191,8 +191,8 @@ def before_proof(by: str, causes: int, budget_ns: int) -> str:
 
 def before_run(expected: Expectation) -> str:
     """One line for the start of a run: what is ahead, and how long it takes."""
-    ahead = [each for each in expected.work if each.waiting != 0 and each.wall_s != 0]
-    parts = [_ahead(each) for each in ahead]
+    ahead = [work for work in expected.work if work.waiting != 0 and work.wall_s != 0]
+    parts = [_ahead(work) for work in ahead]
     said = "; ".join(parts) or "everything is there already"
     wall_s, _, known = in_all(ahead)
     total = f"; in all {_time(wall_s)}" if len(parts) > 1 and known else ""

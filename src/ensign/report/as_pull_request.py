@@ -51,7 +51,7 @@ _ELSEWHERE = (
 
 def pull_request(result: Result, shipment: Shipment, study: str) -> str:
     """The page. `study` is the path of the study file, as its user wrote it."""
-    build = next(each for each in result.builds if each.variant == shipment.variant)
+    build = next(facts for facts in result.builds if facts.variant == shipment.variant)
     second = confirmed(result)
     measured = None if second is None else _comparison(second, build)
     # A finalist's claims are those of the confirmation; nothing is claimed of an exploration.
@@ -170,7 +170,10 @@ def _redo(shipment: Shipment, study: str) -> tuple[str, ...]:
 
 def _comparison(result: Result, build: BuildFacts) -> SuiteComparison | None:
     """Facts of the variant, or of the one that has its bytes and was raced in its place."""
-    return next((each for each in result.suite if each.comparison.variant == build.raced_as), None)
+    return next(
+        (compared for compared in result.suite if compared.comparison.variant == build.raced_as),
+        None,
+    )
 
 
 def _code(text: str) -> str:

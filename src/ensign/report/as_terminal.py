@@ -73,7 +73,7 @@ def render(
 def _brief(page: Page, result: Result) -> None:
     shown = confirmed(result) or result
     view = view_of(shown)
-    if not all(each.by_one for each in result.causes):
+    if not all(causes.by_one for causes in result.causes):
         _causes(page, result, brief=True)  # functions were told before anything was proven
     elif view.suite and not result.withheld:
         _suite(page, shown, view, view.compared[:_MOST_ROWS], ruled=False)
@@ -88,7 +88,7 @@ def _brief(page: Page, result: Result) -> None:
     if shown.functions and not result.withheld:
         _how_made(page, findings)
     # The verdict has the errors.
-    said = [each for each in briefly_told(findings) if each.severity is not Severity.ERROR]
+    said = [listed for listed in briefly_told(findings) if listed.severity is not Severity.ERROR]
     page.findings(said[:_MOST_FINDINGS], cropped=True)
     more = len(list_findings(findings)) - len(said[:_MOST_FINDINGS])
     others = f"{pluralize(more, 'more finding')}, and how" if more else "How"
@@ -275,8 +275,8 @@ def _costs(page: Page, result: Result, *, with_twin: bool, ruled: bool = True) -
     for header, _ in columns:
         table.add_column(header, justify="right", no_wrap=True)
     lines = [
-        [_text(clean(each.variant)), *(_text(cell) for _, of in columns for cell in of(each))]
-        for each in found
+        [_text(clean(facts.variant)), *(_text(cell) for _, of in columns for cell in of(facts))]
+        for facts in found
     ]
     _add_rows(page, table, lines, result)
     page.table(table)
@@ -290,9 +290,9 @@ def _cost_columns(result: Result, width: int) -> list[tuple[str, _CellsOf]]:
         *scores,
         ("wall (mean ± σ)", lambda each: (figures.mean_and_sd(each.wall, unit),)),
         ("min … max", lambda each: (figures.least_to_greatest(each.wall, unit),)),
-        ("user", lambda each: (figures.seconds(each.user_s, unit),)),
-        ("system", lambda each: (figures.seconds(each.system_s, unit),)),
-        ("memory", lambda each: (figures.size(each.peak_memory_bytes),)),
+        ("user", lambda facts: (figures.seconds(facts.user_s, unit),)),
+        ("system", lambda facts: (figures.seconds(facts.system_s, unit),)),
+        ("memory", lambda facts: (figures.size(facts.peak_memory_bytes),)),
     ]
     return [column for column in columns if width >= _LEAST_WIDTH.get(column[0], 0)]
 
@@ -412,9 +412,11 @@ def _functions(page: Page, result: Result, *, brief: bool) -> None:
 
 def _how_made(page: Page, findings: Sequence[Finding]) -> None:
     """How the files of commands that were looked into differ."""
-    told = list_findings(each for each in findings if each.is_a(VISIBLE_DIFFERENCES, SAME_CODE))
-    for each in told:
-        page.line(f"{each.subjects}: {each.text}.")
+    told = list_findings(
+        finding for finding in findings if finding.is_a(VISIBLE_DIFFERENCES, SAME_CODE)
+    )
+    for listed in told:
+        page.line(f"{listed.subjects}: {listed.text}.")
     if told:
         page.blank()
 
@@ -425,7 +427,9 @@ def _causes(page: Page, result: Result, *, brief: bool) -> None:
         return
     from ensign.report import causes  # noqa: PLC0415  # few ask
 
-    sections = [each for each in causes.cause_sections(result) if each.rows]
+    sections = [
+        cause_section for cause_section in causes.cause_sections(result) if cause_section.rows
+    ]
     shown = causes.shown_briefly(sections) if brief else sections
     for section in shown:
         left_out = causes.SHARE_INTERVAL if brief or page.width < _WIDE else -1

@@ -60,10 +60,10 @@ def _disagreeing(comparison: Comparison) -> OtherMetric | None:
 
 def _reason(pair: tuple[TimeShares, TimeShares]) -> str:
     """Changes along with the share of the wall time that passed on a CPU."""
-    cpus = [each.cpu for each in pair]
-    load = min(each.load for each in pair)
-    taken = [each.taken or 0.0 for each in pair]
-    waiting = [each.waiting for each in pair]
+    cpus = [shares.cpu for shares in pair]
+    load = min(shares.load for shares in pair)
+    taken = [shares.taken or 0.0 for shares in pair]
+    waiting = [shares.waiting for shares in pair]
     if load >= _BUSY_LOAD and max(cpus) < _IDLE_SERVER:
         busy = f"({_percent(load)} busy, the servers {_both(cpus)})"
         return f"the load generator set the pace {busy}"
@@ -75,7 +75,7 @@ def _reason(pair: tuple[TimeShares, TimeShares]) -> str:
 
 
 def _kernel(pair: tuple[TimeShares, TimeShares]) -> str:
-    system = [each.system for each in pair]
+    system = [shares.system for shares in pair]
     if max(system) < _KERNEL:
         return ""
     return f", and {_both(system)} of the CPU time is the kernel's"

@@ -42,7 +42,7 @@ def bound_table(result: Result) -> Table:
 
     Its name is the first cell. Columns of which nothing is known are left out.
     """
-    found = {(each.code, each.subject) for each in findings_of(result)}
+    found = {(finding.code, finding.subject) for finding in findings_of(result)}
     rows = [
         _row(name, facts, shares, [text for code, text in _BOUNDS.items() if (code, name) in found])
         for name, (facts, shares) in _shares(result).items()
@@ -57,12 +57,12 @@ def bound_table(result: Result) -> Table:
 
 def _shares(result: Result) -> dict[str, tuple[VariantFacts, TimeShares]]:
     """By the name of a row, of which tests of one execution are the same."""
-    single = not any(each.workload for each in result.measured)
+    single = not any(facts.workload for facts in result.measured)
     found: dict[str, tuple[VariantFacts, TimeShares]] = {}
-    for each in result.measured:
-        if each.shares and (single or each.variant == result.baseline):
-            name = each.variant if single else workload_of(each.workload)
-            found.setdefault(name, (each, each.shares))
+    for used in result.measured:
+        if used.shares and (single or used.variant == result.baseline):
+            name = used.variant if single else workload_of(used.workload)
+            found.setdefault(name, (used, used.shares))
     return found
 
 

@@ -57,13 +57,19 @@ def cause_sections(result: Result) -> tuple[CauseSection, ...]:
     All workloads together come first, then those that differ most.
     """
     finer = {"source groups": "sources", "training groups": "training", "flag groups": "flags"}
-    last = {(each.by, each.workload): each for each in result.causes}  # groups are split again
+    last = {
+        (causes.by, causes.workload): causes for causes in result.causes
+    }  # groups are split again
     ways = list(dict.fromkeys(by for by, _ in last))
     told = sorted(
-        (each for each in last.values() if finer.get(each.by) not in ways),
-        key=lambda each: (ways.index(each.by), bool(each.workload), -abs(each.total.effect)),
+        (causes for causes in last.values() if finer.get(causes.by) not in ways),
+        key=lambda causes: (
+            ways.index(causes.by),
+            bool(causes.workload),
+            -abs(causes.total.effect),
+        ),
     )
-    return tuple(_section(each, result) for each in told)
+    return tuple(_section(causes, result) for causes in told)
 
 
 def shown_briefly(sections: Sequence[CauseSection]) -> list[CauseSection]:

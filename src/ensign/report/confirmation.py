@@ -68,7 +68,7 @@ def findings_of(result: Result) -> tuple[Finding, ...]:
     second = confirmed(result)
     if second is None:
         return result.findings
-    known = {(each.code, each.subject, each.text) for each in result.findings}
+    known = {(finding.code, finding.subject, finding.text) for finding in result.findings}
     further = (
         replace(finding, text=f"in the confirmation: {finding.text}")
         for finding in second.findings

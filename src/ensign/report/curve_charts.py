@@ -39,12 +39,12 @@ class _Axis:
     def ticks(self) -> list[float]:
         """Round values."""
         if not self.logarithmic:
-            return [each for each in round_ticks(self.low, self.high, _MOST_TICKS) if each >= 0]
+            return [tick for tick in round_ticks(self.low, self.high, _MOST_TICKS) if tick >= 0]
         first, last = (math.floor(math.log10(end)) for end in (self.low, self.high))
         powers = [10.0**power for power in range(first, last + 1)]
         many = [step * power for power in powers for step in _DECADE]
         inside = [each for each in many if self.low <= each <= self.high]
-        whole = [each for each in powers if self.low <= each <= self.high]
+        whole = [power for power in powers if self.low <= power <= self.high]
         return inside if len(inside) <= _MOST_TICKS else whole
 
 

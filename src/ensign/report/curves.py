@@ -65,7 +65,7 @@ def curves_views(result: Result) -> tuple[CurvesView, ...]:
     explored = shown is result and result.confirmation is not None
     # A confirmation makes no pilots of its own, which tell whether a link is full.
     told = replace(shown, findings=findings_of(result))
-    return tuple(_view(each, told, explored=explored) for each in shown.curves)
+    return tuple(_view(curve_set, told, explored=explored) for curve_set in shown.curves)
 
 
 def _view(curve_set: CurveSet, result: Result, *, explored: bool) -> CurvesView:
@@ -91,14 +91,14 @@ def _view(curve_set: CurveSet, result: Result, *, explored: bool) -> CurvesView:
 
 def _drawn(curve_set: CurveSet) -> tuple[Drawn, ...]:
     """The best and the worst of each compiler; all of the few, where none was chosen."""
-    compilers = list(dict.fromkeys(each.compiler for each in curve_set.curves))
+    compilers = list(dict.fromkeys(curve.compiler for curve in curve_set.curves))
     chosen = [
         (name, is_worst)
-        for each in curve_set.extremes
-        for name, is_worst in ((each.best[0], False), (each.worst[0], True))
-        if not (is_worst and each.worst[0] == each.best[0])
+        for extremes in curve_set.extremes
+        for name, is_worst in ((extremes.best[0], False), (extremes.worst[0], True))
+        if not (is_worst and extremes.worst[0] == extremes.best[0])
     ]
-    chosen = chosen or [(each.variant, False) for each in curve_set.curves]
+    chosen = chosen or [(curve.variant, False) for curve in curve_set.curves]
     return tuple(
         Drawn(clean(name), curve.points, compilers.index(curve.compiler), is_worst)
         for name, is_worst in chosen[:_MOST_CURVES]
@@ -152,7 +152,7 @@ def _across(curve_set: CurveSet) -> tuple[str, tuple[float, ...], tuple[str, ...
     return (
         along,
         curve_set.values,
-        tuple(value_text(each, curve_set.unit) for each in curve_set.values),
+        tuple(value_text(value, curve_set.unit) for value in curve_set.values),
     )
 
 
@@ -163,7 +163,9 @@ def _over(value: float, by: float) -> float:
 def _sentences(curve_set: CurveSet, result: Result) -> tuple[str, ...]:
     margin = result.margin
     found = [
-        sentence for each in curve_set.extremes for sentence in _of_compiler(each, curve_set.curves)
+        sentence
+        for extremes in curve_set.extremes
+        for sentence in _of_compiler(extremes, curve_set.curves)
     ]
     found += _full_link(curve_set, result)
     if curve_set.crossover is not None and margin is not None:
@@ -173,7 +175,7 @@ def _sentences(curve_set: CurveSet, result: Result) -> tuple[str, ...]:
 
 def _full_link(curve_set: CurveSet, result: Result) -> list[str]:
     """From which value on the link between two ends is full, where it is."""
-    full = {each.subject for each in result.findings if each.is_a(LINK_SATURATED)}
+    full = {finding.subject for finding in result.findings if finding.is_a(LINK_SATURATED)}
     bound = [workload_of(test) in full for test in curve_set.workloads]
     if not bound[-1]:
         return []
@@ -181,14 +183,13 @@ def _full_link(curve_set: CurveSet, result: Result) -> list[str]:
     return [f"From {_with_unit(curve_set.values[first], curve_set.unit)} on the link is full."]
 
 
-def _of_compiler(each: Extremes, curves: Sequence[Curve]) -> list[str]:
-    if len([one for one in curves if one.compiler == each.compiler]) == 1:
+def _of_compiler(extremes: Extremes, curves: Sequence[Curve]) -> list[str]:
+    if len([one for one in curves if one.compiler == extremes.compiler]) == 1:
         return []
-    compiler = f" of {clean(each.compiler)}" if each.compiler else ""
-    best = f"Best{compiler}: {listed(each.best)}"
-    return [
-        f"{best}{_if_several(each.best)}. Worst: {listed(each.worst)}{_if_several(each.worst)}."
-    ]
+    compiler = f" of {clean(extremes.compiler)}" if extremes.compiler else ""
+    best = f"{listed(extremes.best)}{_if_several(extremes.best)}"
+    worst = f"{listed(extremes.worst)}{_if_several(extremes.worst)}"
+    return [f"Best{compiler}: {best}. Worst: {worst}."]
 
 
 def _if_several(names: Sequence[str]) -> str:

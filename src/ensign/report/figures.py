@@ -40,10 +40,11 @@ class LatencyTable:
 def latency_tables(result: Result) -> tuple[LatencyTable, ...]:
     """A table for each workload whose latency was kept."""
     found = {
-        (each.workload, each.comparison.variant, each.percentile): each for each in result.latency
+        (compared.workload, compared.comparison.variant, compared.percentile): compared
+        for compared in result.latency
     }
-    names = dict.fromkeys(each.workload for each in result.latency)
-    variants = dict.fromkeys(each.comparison.variant for each in result.latency)
+    names = dict.fromkeys(compared.workload for compared in result.latency)
+    variants = dict.fromkeys(compared.comparison.variant for compared in result.latency)
     return tuple(
         LatencyTable(
             clean(name),
@@ -57,12 +58,12 @@ def latency_tables(result: Result) -> tuple[LatencyTable, ...]:
 
 
 def _baseline(row: list[LatencyComparison]) -> LatencyRow:
-    cells = tuple(cost(each.baseline_ns) for each in row)
+    cells = tuple(cost(compared.baseline_ns) for compared in row)
     return LatencyRow(clean(row[0].comparison.baseline), cells)
 
 
 def _row(row: list[LatencyComparison]) -> LatencyRow:
-    cells = tuple(words.interval_cell(each.comparison) for each in row)
+    cells = tuple(words.interval_cell(compared.comparison) for compared in row)
     return LatencyRow(clean(row[0].comparison.variant), cells)
 
 

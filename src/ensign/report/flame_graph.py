@@ -48,7 +48,7 @@ class _Box:
 
     @property
     def depth(self) -> int:
-        return 1 + max((each.depth for each in self.inner.values()), default=0)
+        return 1 + max((box.depth for box in self.inner.values()), default=0)
 
     def add(self, row: FunctionCost, names: Sequence[str]) -> None:
         """Time of what the names lead to, which is the outer ones', too."""

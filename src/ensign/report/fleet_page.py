@@ -56,8 +56,16 @@ def _rows(row: FleetRow, found: Fleet) -> Iterator[Row]:
                 yield _row(_HOST + clean(host.label), comparison)
 
 
-def _row(label: str, each: Comparison) -> Row:
-    interval, speedup = interval_cell(each), speedup_cell(each)
+def _row(label: str, comparison: Comparison) -> Row:
+    interval, speedup = interval_cell(comparison), speedup_cell(comparison)
     return Row(
-        label, label, span_of(each), interval, speedup, "", "", each.direction, each.executions
+        label,
+        label,
+        span_of(comparison),
+        interval,
+        speedup,
+        "",
+        "",
+        comparison.direction,
+        comparison.executions,
     )

@@ -65,7 +65,7 @@ class FunctionSection:
 
 def function_sections(result: Result) -> tuple[FunctionSection, ...]:
     """One for each variant and workload that was looked into."""
-    return tuple(_section(each, result) for each in result.functions)
+    return tuple(_section(costs, result) for costs in result.functions)
 
 
 def _section(costs: FunctionCosts, result: Result) -> FunctionSection:
@@ -106,7 +106,9 @@ def shown_briefly(sections: Sequence[FunctionSection]) -> list[FunctionSection]:
     """Of many workloads those that differ most, and show it."""
     if len(sections) <= _FEW:
         return list(sections)
-    return sorted((each for each in sections if each.brief), key=lambda each: -each.size)[:_FEW]
+    return sorted((section for section in sections if section.brief), key=lambda each: -each.size)[
+        :_FEW
+    ]
 
 
 def _may_differ(costs: FunctionCosts, result: Result) -> bool:
@@ -121,15 +123,15 @@ def _may_differ(costs: FunctionCosts, result: Result) -> bool:
 
 def _rows(rows: Sequence[FunctionCost], most: int) -> Iterator[FunctionRow]:
     """Those that differ, or might by much, so many of them; what is left is one row."""
-    told = [each for each in rows if each.excludes_zero or abs(each.difference) >= _NOTEWORTHY]
+    told = [cost for cost in rows if cost.excludes_zero or abs(cost.difference) >= _NOTEWORTHY]
     told = told[:most]
-    rest = [each for each in rows if each not in told]
+    rest = [cost for cost in rows if cost not in told]
     yield from map(_row, told)
     if rest:
         parts = (
-            figures.cost(sum(each.before_ns for each in rest)),
-            figures.cost(sum(each.after_ns for each in rest)),
-            percent(sum(each.difference for each in rest)),
+            figures.cost(sum(cost.before_ns for cost in rest)),
+            figures.cost(sum(cost.after_ns for cost in rest)),
+            percent(sum(cost.difference for cost in rest)),
             "",
         )
         name = pluralize(len(rest), "other")

@@ -107,8 +107,8 @@ def cause_blocks(result: Result) -> list[tuple[CauseSection, Figure]]:
         "is not proven."
     )
     return [
-        (each, Figure(charts.intervals(_drawn(each), None, "What each cause adds"), caption))
-        for each in cause_sections(result)
+        (section, Figure(charts.intervals(_drawn(section), None, "What each cause adds"), caption))
+        for section in cause_sections(result)
     ]
 
 

@@ -36,7 +36,7 @@ def speaks_of_binaries(variant: str, result: Result) -> bool:
     if result.layouts is not None and races_relinks(result):
         return variant in result.layouts.unable
     found = (finding for finding in result.findings if finding.is_a(SAME_PROGRAM))
-    return not any(each.subject == variant for each in found)
+    return not any(finding.subject == variant for finding in found)
 
 
 def scope(result: Result) -> str:
@@ -105,7 +105,9 @@ def within_spread(comparison: Comparison, result: Result, workload: str = "") ->
     if layouts is None or is_other:
         return None
     only = workload if len(result.workload_names) > 1 else ""
-    spread = next((each for each in layouts.spreads if each.workload == only), None)
+    spread = next(
+        (layout_spread for layout_spread in layouts.spreads if layout_spread.workload == only), None
+    )
     if spread is None:
         return None
     return spread.low <= comparison.low and comparison.high <= spread.high
@@ -204,11 +206,18 @@ def wide_spreads(result: Result) -> tuple[str, ...]:
     limit = math.log1p(margin)
     # An estimate of which even 0 is possible tells nothing, but where it can have no other end.
     known = (variant for variant in layouts.variants if variant.low or variant.execution_sd is None)
-    wide = [each for each in known if each.sd is not None and each.sd > limit]
+    wide = [
+        variant_layouts
+        for variant_layouts in known
+        if variant_layouts.sd is not None and variant_layouts.sd > limit
+    ]
     if not wide:
         return ()
-    wide.sort(key=lambda each: -(each.sd or 0.0))
-    said = [f"{clean(each.variant)} {_sd(each)}" for each in wide[:_MOST_NAMED]]
+    wide.sort(key=lambda layouts: -(layouts.sd or 0.0))
+    said = [
+        f"{clean(variant_layouts.variant)} {_sd(variant_layouts)}"
+        for variant_layouts in wide[:_MOST_NAMED]
+    ]
     if len(wide) > _MOST_NAMED:
         said.append(f"{pluralize(len(wide) - _MOST_NAMED, 'more variant')}")
     noise = "" if wide[0].execution_sd is not None else ", with the noise of executions in it"

@@ -50,7 +50,7 @@ def list_findings(findings: Iterable[Finding]) -> tuple[ListedFinding, ...]:
 def briefly_told(findings: Iterable[Finding]) -> tuple[ListedFinding, ...]:
     """Those that ask for something, or belong to the answer, the worst first, one for each code."""
     asking = [finding for finding in findings if _rank(finding) is not None]
-    asking.sort(key=lambda each: _rank(each) or 0)
+    asking.sort(key=lambda finding: _rank(finding) or 0)
     by_code: dict[tuple[Severity, str], list[Finding]] = {}
     for each in asking:
         by_code.setdefault((each.severity, each.code), []).append(each)
@@ -71,7 +71,7 @@ def _one_of(alike: list[Finding]) -> ListedFinding:
     first, *others = list_findings(alike)
     if not others:
         return first
-    subjects = listed(tuple(dict.fromkeys(each.subject for each in alike if each.subject)))
+    subjects = listed(tuple(dict.fromkeys(finding.subject for finding in alike if finding.subject)))
     text = f"{first.text} (and {len(others)} more like it)"
     return ListedFinding(first.severity, first.code, subjects, text)
 
@@ -183,16 +183,16 @@ def _by_estimates(result: Result) -> str:
     if not result.bands or not result.band_edges:
         return ""
     better = {
-        each.comparison.variant: each.comparison.ratio
-        for each in result.suite
-        if each.comparison.ratio < 1 and each.comparison.variant != result.twin
+        compared.comparison.variant: compared.comparison.ratio
+        for compared in result.suite
+        if compared.comparison.ratio < 1 and compared.comparison.variant != result.twin
     }
     fit = sorted(
         (band for band in result.bands if band.variant in better),
-        key=lambda each: better[each.variant],
+        key=lambda bands: better[bands.variant],
     )
-    by_mean = next((each.variant for each in fit if not each.by_mean[0]), "none")
-    by_least = next((each.variant for each in fit if not each.by_minimum[0]), "none")
+    by_mean = next((bands.variant for bands in fit if not bands.by_mean[0]), "none")
+    by_least = next((bands.variant for bands in fit if not bands.by_minimum[0]), "none")
     limit = plain_share(-result.band_edges[0])
     means = f"{clean(by_mean)} by the workloads' means over the rounds"
     least = "the same" if by_least == by_mean else clean(by_least)

@@ -53,15 +53,15 @@ def verdict_of(result: Result) -> Verdict:
 def _bound(result: Result) -> str:
     """What everything that was raced waits for; empty where it does not decide the verdict."""
     if result.withheld or any(
-        each.comparison.direction is not Direction.UNCLEAR
-        for each in (confirmed(result) or result).suite
-        if each.comparison.variant != result.twin
+        compared.comparison.direction is not Direction.UNCLEAR
+        for compared in (confirmed(result) or result).suite
+        if compared.comparison.variant != result.twin
     ):
         return ""
-    told = [each for each in result.findings if each.is_a(MOSTLY_WAITING, LOAD_BOTTLENECK)]
-    if not told or len({each.subject for each in told}) < len(result.workload_names):
+    told = [finding for finding in result.findings if finding.is_a(MOSTLY_WAITING, LOAD_BOTTLENECK)]
+    if not told or len({finding.subject for finding in told}) < len(result.workload_names):
         return ""
-    subjects = dict.fromkeys(each.subject for each in told if each.subject != result.twin)
+    subjects = dict.fromkeys(finding.subject for finding in told if finding.subject != result.twin)
     return f"{listed(tuple(subjects))}: {clean(told[0].text.partition('; ')[0])}."
 
 
@@ -87,9 +87,9 @@ def _of_causes(result: Result) -> Verdict:
     from ensign.report.causes import cause_sections  # noqa: PLC0415  # few ask
 
     first, *others = cause_sections(result)
-    told = [each for each in others if each.rows or not each.workload]
-    alike = tuple(dict.fromkeys(each.workload for each in others if each not in told))
-    more = [each.text for each in told[:_MOST_NAMED]]
+    told = [section for section in others if section.rows or not section.workload]
+    alike = tuple(dict.fromkeys(section.workload for section in others if section not in told))
+    more = [section.text for section in told[:_MOST_NAMED]]
     if len(told) > _MOST_NAMED:
         more.append(f"{pluralize(len(told) - _MOST_NAMED, 'more table')}.")
     if alike:
@@ -172,7 +172,7 @@ def _sentences(
 def what_hurts(variant: str, result: Result) -> tuple[str, ...]:
     """The workloads on which a variant is slower, with how much; nothing where there is none."""
     shown = result.shown_slower(variant)
-    alone = [each for each in result.slower_workloads(variant) if each not in shown]
+    alone = [compared for compared in result.slower_workloads(variant) if compared not in shown]
     lines = []
     if shown and len(result.workload_names) > 1:
         lines.append(f"But {_slower(shown)}.")
@@ -205,9 +205,9 @@ def _slower(pairs: Sequence[WorkloadComparison]) -> str:
 
 def _of_each(result: Result) -> Verdict:
     """One sentence per variant; the first one is the headline."""
-    compared = [each for each in result.suite if each.comparison.variant != result.twin]
-    said = [f"{one}." for each in compared for one in _sentences(each, result)]
-    why = dict.fromkeys(filter(None, (why_they_disagree(each.comparison) for each in compared)))
+    compared = [row for row in result.suite if row.comparison.variant != result.twin]
+    said = [f"{one}." for row in compared for one in _sentences(row, result)]
+    why = dict.fromkeys(filter(None, (why_they_disagree(row.comparison) for row in compared)))
     caveats = [] if result.withheld else _errors(result.findings)
     for facts in result.measured:
         caveats += (f"{clean(facts.variant)}: {runs}." for runs in facts.failing_runs)
@@ -356,11 +356,15 @@ def robust_details(
         f"Robust: its worst layout is {_worst(variant, result)} than the mean of {baseline} "
         f"({_ROBUST_ODDS}); the worst of {baseline} itself is {_worst(result.baseline, result)}."
     )
-    passed = [each.comparison for each in faster if each.comparison.ratio < best.comparison.ratio]
+    passed = [
+        compared.comparison
+        for compared in faster
+        if compared.comparison.ratio < best.comparison.ratio
+    ]
     if not passed:
         return (why,)
-    names = listed(tuple(each.variant for each in passed))
-    worst = listed(tuple(_worst(each.variant, result) for each in passed))
+    names = listed(tuple(comparison.variant for comparison in passed))
+    worst = listed(tuple(_worst(comparison.variant, result) for comparison in passed))
     is_, its = ("is", "its") if len(passed) == 1 else ("are", "their")
     return why, f"On average {names} {is_} faster still, but at {its} worst {worst}."
 

@@ -299,7 +299,7 @@ def _unmeasured(result: Result, measured: set[str]) -> tuple[Unmeasured, ...]:
             key = build.why_and_way_out if failed else build.variant
             alike.setdefault((key, failed), []).append(build)
     found = [
-        Unmeasured(words.listed(tuple(each.variant for each in those)), _why(those[0], result))
+        Unmeasured(words.listed(tuple(facts.variant for facts in those)), _why(those[0], result))
         for those in alike.values()
     ]
     if not result.builds:
@@ -308,9 +308,9 @@ def _unmeasured(result: Result, measured: set[str]) -> tuple[Unmeasured, ...]:
         )
         same = (finding for finding in result.findings if finding.is_a(SAME_BYTES))
         found += (
-            Unmeasured(clean(each.subject), clean(each.text))
-            for each in same
-            if each.subject not in measured
+            Unmeasured(clean(finding.subject), clean(finding.text))
+            for finding in same
+            if finding.subject not in measured
         )
     return tuple(found)
 

@@ -55,8 +55,12 @@ class ComparedBuild:
             return tuple(replace(call, program=real(call.program)) for call in calls)
 
         seen, *others = (
-            replace(each, calls=named(each.calls), dependency_calls=named(each.dependency_calls))
-            for each in (self.seen, *self.others)
+            replace(
+                evidence,
+                calls=named(evidence.calls),
+                dependency_calls=named(evidence.dependency_calls),
+            )
+            for evidence in (self.seen, *self.others)
         )
         return replace(self, seen=seen, others=tuple(others))
 
@@ -164,13 +168,13 @@ def _choices(call: Call) -> Choices:
     return {subject: value for subject, value in found.items() if subject not in _NOT_AN_EFFECT}
 
 
-def _say(each: Difference) -> str:
-    if each.there is None:
-        return f"{_spelled(each.subject, each.asked)} is missing"
-    there = _spelled(each.subject, each.there)
-    if each.asked is None:
+def _say(difference: Difference) -> str:
+    if difference.there is None:
+        return f"{_spelled(difference.subject, difference.asked)} is missing"
+    there = _spelled(difference.subject, difference.there)
+    if difference.asked is None:
         return f"{there} was not measured, but is there"
-    return f"{_spelled(each.subject, each.asked)} was measured, {there} is there"
+    return f"{_spelled(difference.subject, difference.asked)} was measured, {there} is there"
 
 
 def _spelled(subject: str, value: str | None) -> str:
@@ -182,8 +186,8 @@ def _spelled(subject: str, value: str | None) -> str:
 def _crates(seen: BuildEvidence) -> dict[str, Choices]:
     """Choices that decide the code of each crate, by its name."""
     return {
-        each.name: {**_choices_of_crate(each), "compiler": each.call.program}
-        for each in crates_of(seen)
+        crate.name: {**_choices_of_crate(crate), "compiler": crate.call.program}
+        for crate in crates_of(seen)
     }
 
 
@@ -194,11 +198,11 @@ def _choices_of_crate(crate: Crate) -> dict[str, str]:
     return values | ({"profile-use": "on"} if "profile-use" in values else {})
 
 
-def _say_of_crates(each: Difference) -> str:
-    if each.subject == "compiler":
-        return f"{each.asked} compiled what was measured, {each.there} compiles this"
-    was, now = each.asked or "its default", each.there or "its default"
-    return f"-C {each.subject}={was} was measured, {now} is there"
+def _say_of_crates(difference: Difference) -> str:
+    if difference.subject == "compiler":
+        return f"{difference.asked} compiled what was measured, {difference.there} compiles this"
+    was, now = difference.asked or "its default", difference.there or "its default"
+    return f"-C {difference.subject}={was} was measured, {now} is there"
 
 
 _C = _Language(
@@ -229,14 +233,14 @@ def _link_problems(
     compiling = tuple(linked_calls(shipped))
     lto = any(lto_of(call.ran[1:]) for call in (*compiling, was, now))
     ours, theirs = (
-        {key: each for key, each in _choices(call).items() if lto or key in _OF_EVERY_LINK}
+        {key: choice for key, choice in _choices(call).items() if lto or key in _OF_EVERY_LINK}
         for call in (was, now)
     )
     # A project that compiles and links with the same variable says more at the link than counts.
     of_units = effects(word for call in compiling for word in call.ran[1:])
     theirs = {key: v for key, v in theirs.items() if key in ours or of_units.get(key) != v}
-    for each in differences(ours, theirs, subjects):
-        yield f"at the link, {_say(each)}"
+    for difference in differences(ours, theirs, subjects):
+        yield f"at the link, {_say(difference)}"
     for flag in () if shipped.request is None else shipped.request.flags.link:
         told_by_bytes = flag in ("-pie", "-no-pie") or flag.startswith("-Wl,-z,")
         if effect(flag) is None and not told_by_bytes and flag not in now.ran:

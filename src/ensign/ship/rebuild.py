@@ -235,10 +235,12 @@ class _Shipping:
         def furnish(tree: Path) -> None:
             tree.mkdir()
             copy_tree(self.source.tree, tree / _SOURCE)
-            for each in files:
-                target = tree / _SHIPPED / each.name
+            for shipped_file in files:
+                target = tree / _SHIPPED / shipped_file.name
                 target.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(target, each.content, mode=0o755 if each.executable else 0o644)
+                write_atomically(
+                    target, shipped_file.content, mode=0o755 if shipped_file.executable else 0o644
+                )
 
         argv = ("bash", f"{_SHIPPED}/{script.NAME}", _SOURCE, f"{_MADE}/{name}", _WORK)
         files_sha256 = [hashlib.sha256(file.content).hexdigest() for file in files]
@@ -294,7 +296,8 @@ class _Shipping:
         """The plan of the measured build, with programs by name and one path for all trees."""
         request, path = self.request, self.build_context.path
         toolchains = {
-            name: called_by_name(each, path, THIS_MACHINE) for name, each in self.toolchains.items()
+            name: called_by_name(toolchain, path, THIS_MACHINE)
+            for name, toolchain in self.toolchains.items()
         }
         place = BuildPlace(source_sha256=self.source.sha256, build_path=script.TREE, path=path)
         plan = plan_builds(request.study, request.variants, request.baseline, toolchains, place)
@@ -335,7 +338,7 @@ class _Shipping:
         build = self.request.study.build
         root, place = self.root, self.root or THIS_MACHINE
         watched = watched_programs(self.toolchain, self.path, root)
-        programs = [(each.name, place.real(each.program)) for each in watched]
+        programs = [(recorded.name, place.real(recorded.program)) for recorded in watched]
         sandbox = self.build_context.sandbox_key
         inputs = {
             "schema": _SCHEMA,

@@ -35,7 +35,7 @@ def watched_programs(
 ) -> tuple[Recorded, ...]:
     """Each name runs what it would run without ensign: `cc` is the system's own compiler."""
     place = root or THIS_MACHINE
-    programs = {each.name: each for each in recorded_programs(toolchain, path, place)}
+    programs = {recorded.name: recorded for recorded in recorded_programs(toolchain, path, place)}
     for name in installed_compilers(path, root):
         driver = name.replace("gcc", "g++").replace("clang", "clang++")
         for each in (Recorded(name, "cc", ""), Recorded(driver, "cxx", "")):
@@ -46,9 +46,9 @@ def watched_programs(
         for program in programs.values()
     )
     return tuple(
-        replace(each, program=where or each.program)
-        for each, where in found
-        if where or each.program
+        replace(recorded, program=where or recorded.program)
+        for recorded, where in found
+        if where or recorded.program
     )
 
 

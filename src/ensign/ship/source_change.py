@@ -90,7 +90,7 @@ def _lines_of(edit: Edit, values: Mapping[str, str], sources: Sequence[Mapping[s
     written = edit.each_source
     if written is None:
         return ""
-    return "".join(f"{filled(written, {**values, **each}, 'ship.edits')}\n" for each in sources)
+    return "".join(f"{filled(written, {**values, **source}, 'ship.edits')}\n" for source in sources)
 
 
 def changed_texts(texts: Mapping[str, str], edited: Mapping[str, str]) -> SourceChange:

@@ -160,7 +160,7 @@ class UserRepository:
         """Names that .gitmodules gives the submodule at each path."""
         asked = ("config", "--file", ".gitmodules", "--no-includes", "--null", "--get-regexp")
         said = self._git("-C", str(tree), *asked, r"^submodule\..*\.path$", alone=True)
-        pairs = (each.partition("\n") for each in said.stdout.split("\0"))
+        pairs = (word.partition("\n") for word in said.stdout.split("\0"))
         return {path: key[len("submodule.") : -len(".path")] for key, _, path in pairs if path}
 
     def _git(self, *arguments: str, alone: bool = False) -> Outcome:
@@ -186,7 +186,9 @@ _HELPER = re.compile(r"[A-Za-z0-9+.-]+::")  # `ext::COMMAND` and the like run pr
 _SCHEMES = ("https", "ssh", "file")
 # Among what was resolved: folders of submodules whose commits are not at hand.
 EMPTY_SUBMODULES = "empty_submodules"
-_PROTOCOLS = tuple(word for each in _SCHEMES for word in ("-c", f"protocol.{each}.allow=always"))
+_PROTOCOLS = tuple(
+    word for scheme in _SCHEMES for word in ("-c", f"protocol.{scheme}.allow=always")
+)
 # A check-out needs nothing of the user's: no line endings, no filters (LFS), no attributes.
 _GIT_ALONE = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
 

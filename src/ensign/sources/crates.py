@@ -41,7 +41,7 @@ def with_crates(source: Source, fetched: Fetched, fetcher: Fetcher) -> Fetched:
         raise InputError(f"the source has no {Path(source.crates) / 'Cargo.toml'} (build.folder)")
     # A member of a workspace has that of its workspace.
     above = (tree, *(tree / parent for parent in reversed(Path(source.crates).parents)), folder)
-    lock = next(filter(None, (_text(each / "Cargo.lock") for each in reversed(above))), b"")
+    lock = next(filter(None, (_text(path / "Cargo.lock") for path in reversed(above))), b"")
     if not lock:
         left = " (git ignores it: source.ignored = true takes it along)" * (
             "Cargo.lock" in fetched.left_behind

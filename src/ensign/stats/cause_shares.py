@@ -78,8 +78,8 @@ def cause_shares(total: Floats, parts: Sequence[Floats], level: float) -> Shares
         return None
     rest = total - sum(parts, np.zeros_like(total))
     whole, *effects, remainder = (_effect(each, total, level) for each in (total, *parts, rest))
-    adjusted = holm_adjusted([each.p for each in effects]) if effects else ()
-    named = tuple(replace(each, p=p) for each, p in zip(effects, adjusted, strict=True))
+    adjusted = holm_adjusted([effect.p for effect in effects]) if effects else ()
+    named = tuple(replace(effect, p=p) for effect, p in zip(effects, adjusted, strict=True))
     return Shares(whole, named, remainder)
 
 

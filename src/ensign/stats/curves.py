@@ -75,16 +75,16 @@ def _curve_set(
     compilers: Mapping[str, str],
     rule: SuiteRule,
 ) -> CurveSet:
-    variants = [each for each in costs.variants if each != TWIN]
-    rows = [costs.workloads.index(each) for each in asked.workloads]
+    variants = [variant for variant in costs.variants if variant != TWIN]
+    rows = [costs.workloads.index(workload) for workload in asked.workloads]
     y = np.stack([costs.with_twin(variant)[rows] for variant in variants])
-    first = next(each for each in trials if each.workload == asked.workloads[0])
+    first = next(trial for trial in trials if trial.workload == asked.workloads[0])
     totals = first.variant(variants[0])
     better = totals.better if totals.score else None
     points = _points(y, rule.pair_rule, better)
     means = y.mean(axis=-1)
     claims = not rule.anytime and len(variants) > 1
-    names = {each: compilers.get(each, "") for each in variants}
+    names = {variant: compilers.get(variant, "") for variant in variants}
     return CurveSet(
         asked.curve,
         asked.parameter,
@@ -123,8 +123,8 @@ def _extremes(
 ) -> tuple[Extremes, ...]:
     g = y.mean(axis=1)
     found = []
-    for compiler in dict.fromkeys(compilers[each] for each in variants):
-        own = [index for index, each in enumerate(variants) if compilers[each] == compiler]
+    for compiler in dict.fromkeys(compilers[variant] for variant in variants):
+        own = [index for index, variant in enumerate(variants) if compilers[variant] == compiler]
         best, worst = (extreme_rows(sign * g[own], rule) for sign in (1, -1))
         found.append(
             Extremes(

@@ -61,11 +61,13 @@ def cost_differences(
     Techniques, 6.4), with Student's t. None with fewer than two pairs, without time, or where one
     side was never sampled.
     """
-    keys = tuple({key: None for each in (*before, *after) for key in each.samples})
+    keys = tuple({key: None for execution in (*before, *after) for key in execution.samples})
     one, two = (_by_function(each, keys) for each in (before, after))
     if len(before) < _FEWEST or len(before) != len(after) or one is None or two is None:
         return None
-    kernel = [np.asarray([each.system_ns for each in side])[:, None] for side in (before, after)]
+    kernel = [
+        np.asarray([execution.system_ns for execution in side])[:, None] for side in (before, after)
+    ]
     one, two = np.hstack([one, kernel[0]]), np.hstack([two, kernel[1]])
     whole = one.sum(axis=1)
     if whole.mean() <= 0:
@@ -77,13 +79,15 @@ def cost_differences(
 
 def _by_function(side: Sequence[SampledExecution[Key]], keys: Sequence[Key]) -> Floats | None:
     """User time by execution and key; one that has no samples is taken to be as all together."""
-    counts = np.asarray([[each.samples.get(key, 0) for key in keys] for each in side], dtype=float)
+    counts = np.asarray(
+        [[execution.samples.get(key, 0) for key in keys] for execution in side], dtype=float
+    )
     counts = counts.reshape(len(side), len(keys))
     if not counts.sum():
         return None
     taken = counts.sum(axis=1, keepdims=True)
     shares = np.where(taken > 0, counts / np.maximum(taken, 1), counts.sum(axis=0) / counts.sum())
-    return np.asarray(shares * np.asarray([[each.user_ns] for each in side]))
+    return np.asarray(shares * np.asarray([[execution.user_ns] for execution in side]))
 
 
 def _differences(one: Floats, two: Floats, whole: Floats, level: float) -> list[CostDifference]:

@@ -42,7 +42,8 @@ def judged_tests(workloads: Sequence[str], trials: Iterable[Trial]) -> JudgedTes
     if not any(totals.scores for trial in trials for totals in trial.variants):
         return JudgedTests(tuple(workloads), trials)
     parts = [
-        _of_workload(name, [each for each in trials if each.workload == name]) for name in workloads
+        _of_workload(name, [trial for trial in trials if trial.workload == name])
+        for name in workloads
     ]
     return JudgedTests(
         tuple(name for part in parts for name in part.names),
@@ -63,7 +64,7 @@ def _of_workload(workload: str, trials: Sequence[Trial]) -> JudgedTests:
     )
     if not names:
         return JudgedTests((workload,), tuple(trials))
-    tables = [{each.variant: _by_name(each) for each in trial.variants} for trial in trials]
+    tables = [{totals.variant: _by_name(totals) for totals in trial.variants} for trial in trials]
     whole, split, lacking = [], [], []
     findings: list[Finding] = []
     for name in names:

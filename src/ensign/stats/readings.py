@@ -97,7 +97,7 @@ def repeated(readings_ns: Mapping[str, Sequence[int]]) -> int | None:
     alike.
     """
     variants = [[reading for reading in each if reading > 0] for each in readings_ns.values()]
-    found = [reading for each in variants for reading in each]
+    found = [reading for variant in variants for reading in variant]
     if not variants or min(map(len, variants)) < _FEWEST_OF_VARIANT:
         return None
     value, count = Counter(found).most_common(1)[0]

@@ -131,10 +131,10 @@ def shown_growths(
     families: Sequence[Sequence[ShareChange[Key]]], level: float
 ) -> tuple[tuple[ShareChange[Key], ...], ...]:
     """Functions of each family whose share is larger in slow relinks: Holm's method over all."""
-    adjusted = iter(holm_adjusted([each.p for family in families for each in family]))
-    tested = [[replace(each, p=next(adjusted)) for each in family] for family in families]
+    adjusted = iter(holm_adjusted([change.p for family in families for change in family]))
+    tested = [[replace(change, p=next(adjusted)) for change in family] for family in families]
     return tuple(
-        tuple(each for each in family if each.p <= 1 - level and each.slow > each.fast)
+        tuple(change for change in family if change.p <= 1 - level and change.slow > change.fast)
         for family in tested
     )
 

@@ -30,25 +30,31 @@ def able(result: Result) -> tuple[SuiteComparison, ...]:
     The best has the least mean, or, where robust builds are preferred, is the best at its worst.
     """
     unfit = barred(result.findings, result.builds) | {result.twin, result.baseline}
-    rows = (each for each in result.suite if each.comparison.variant not in unfit)
-    return tuple(sorted(rows, key=lambda each: (_rank(each, result), each.comparison.ratio)))
+    rows = (compared for compared in result.suite if compared.comparison.variant not in unfit)
+    return tuple(
+        sorted(rows, key=lambda compared: (_rank(compared, result), compared.comparison.ratio))
+    )
 
 
 def promising(result: Result) -> tuple[SuiteComparison, ...]:
     """Those with a mean below the baseline's that may win, the best first; nothing is shown yet."""
     return tuple(
-        each for each in able(result) if each.comparison.ratio < 1 and can_win(each, result)
+        compared
+        for compared in able(result)
+        if compared.comparison.ratio < 1 and can_win(compared, result)
     )
 
 
 def winner(result: Result) -> SuiteComparison | None:
     """The best of those that are shown to be faster."""
-    return next((each for each in shown_faster(result) if can_win(each, result)), None)
+    return next((compared for compared in shown_faster(result) if can_win(compared, result)), None)
 
 
 def shown_faster(result: Result) -> tuple[SuiteComparison, ...]:
     """Those that nothing speaks against and that are shown to be faster, the best first."""
-    return tuple(each for each in able(result) if each.comparison.direction is Direction.FASTER)
+    return tuple(
+        compared for compared in able(result) if compared.comparison.direction is Direction.FASTER
+    )
 
 
 def can_win(compared: SuiteComparison, result: Result) -> bool:

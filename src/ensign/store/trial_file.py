@@ -45,7 +45,7 @@ def to_bytes(trial: Trial) -> bytes:
     text.write(json.dumps({"schema": SCHEMA, "trial": said}) + "\n")
     table = csv.writer(text, lineterminator="\n")
     table.writerow(_COLUMNS)
-    table.writerows([getattr(each, name) for name in _COLUMNS] for each in trial.slices)
+    table.writerows([getattr(record, name) for name in _COLUMNS] for record in trial.slices)
     return gzip.compress(text.getvalue().encode(), _LEVEL, mtime=0)
 
 
@@ -103,7 +103,7 @@ def _first_line(error: BaseException) -> str:
 
 def require_plausible(trial: Trial) -> None:
     """ValueError for times, counts and shares that no race has, and names that are no names."""
-    names = (trial.workload, *(each.variant for each in trial.variants))
+    names = (trial.workload, *(totals.variant for totals in trial.variants))
     for name in (*names, *(failure.variant for failure in trial.failures)):
         if not name.isprintable() or len(name) > _LONGEST_NAME:
             raise ValueError(f"a name is {quoted(name[:_SHOWN])}")

@@ -219,7 +219,7 @@ class ToolchainFinder:
         if not parts.own_lld:
             return found
         own = Linker("lld", file_sha256(Path(parts.own_lld).resolve()))
-        return (own, *(each for each in found if each.name != own.name))
+        return (own, *(linker for linker in found if linker.name != own.name))
 
     def profilers(self, toolchain: Toolchain) -> Profilers:
         """Find the programs that collect, merge and use profiles; the newest BOLT there is."""

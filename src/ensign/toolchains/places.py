@@ -104,7 +104,7 @@ class MachinePlace(MachinePrograms):
 
     def newest_linker(self, name: str) -> str:
         """See `ToolPlace.newest_linker`."""
-        return _newest([str(each) for each in Path(_LLVM).glob(f"llvm-*/bin/ld.{name}")])
+        return _newest([str(path) for path in Path(_LLVM).glob(f"llvm-*/bin/ld.{name}")])
 
     def argv(self, scratch: Path) -> tuple[str, ...]:
         """See `ToolPlace.argv`: as it is."""

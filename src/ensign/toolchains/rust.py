@@ -264,8 +264,8 @@ def _own_lld(rustc: str, run: Run, scratch: Path) -> str:
     # Through a file, because the last bytes of what is printed are returned alone.
     run(rustc, f"--print=link-args={words}", "-o", str(made), str(source))
     said = words.read_text(errors="replace") if is_file(words) else ""
-    for each in (source, made, words):
-        each.unlink(missing_ok=True)
+    for path in (source, made, words):
+        path.unlink(missing_ok=True)
     folder = _OWN_LLD.search(said)
     if folder is None or "-fuse-ld=lld" not in said:
         return ""

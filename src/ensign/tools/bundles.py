@@ -228,7 +228,7 @@ def bundle(path: Path, target: Path | None, key: Path | None = None) -> Bundled:
     result = stored_result(file)
     _require_as_raced(file)
     target = file.folder / f"{path.stem}.bundle{SUFFIX}" if target is None else target
-    members = {name: each.read_bytes() for name, each in _members(file)}
+    members = {name: member.read_bytes() for name, member in _members(file)}
     if file.suite is not None:
         members[_EXPANDED] = expansion(file.study)
     figures = json.dumps(figures_of(result), indent=1, sort_keys=True) + "\n"

@@ -73,9 +73,9 @@ def _difference(a: MeasuredStudy, b: MeasuredStudy) -> StudyDifference:
         builds=_builds(record_a, record_b, (record_a.raced[0], *variants)),
         machine=tuple(_differing(_facts(record_a), _facts(record_b))),
         settings=tuple(_differing(_settings(a, shared), _settings(b, shared))),
-        suite=tuple(each.suite for each in changes),
+        suite=tuple(change.suite for change in changes),
         workloads=tuple(change for each in changes for change in each.workloads),
-        significant=tuple(each.significant for each in changes),
+        significant=tuple(change.significant for change in changes),
         only_a=_alone(a, b),
         only_b=_alone(b, a),
         findings=_findings(changes[-1]),
@@ -119,9 +119,9 @@ def _settings(one: MeasuredStudy, shared: Sequence[str]) -> dict[str, str]:
             if name in shared or name == "server"
         },
         **{
-            f"preload of {each.name}": "; ".join(each.preload_shown)
-            for each in study.workloads
-            if each.name in shared
+            f"preload of {workload.name}": "; ".join(workload.preload_shown)
+            for workload in study.workloads
+            if workload.name in shared
         },
         **{
             f"{key} of {workload.name}": shown(argv)
@@ -144,8 +144,12 @@ def _alone(one: MeasuredStudy, other: MeasuredStudy) -> tuple[str, ...]:
     """Variants and workloads that the other study lacks."""
     raced = other.record.raced
     variants = [f"variant {name}" for name in one.record.raced if name not in raced]
-    known = {each.name for each in other.study.workloads}
-    workloads = [f"workload {each.name}" for each in one.study.workloads if each.name not in known]
+    known = {workload.name for workload in other.study.workloads}
+    workloads = [
+        f"workload {workload.name}"
+        for workload in one.study.workloads
+        if workload.name not in known
+    ]
     return (*variants, *workloads)
 
 

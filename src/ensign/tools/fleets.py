@@ -154,7 +154,7 @@ def fleet_of_study(file: StudyFile) -> Fleet:
             f"needs two hosts{one}"
         )
     found = merged(hosts, known.shares, tuple(dict.fromkeys(slot.kind for slot in known.hosts)))
-    more = (*early, *(each for slot in known.hosts for each in _job_findings(slot, files)))
+    more = (*early, *(finding for slot in known.hosts for finding in _job_findings(slot, files)))
     return replace(found, findings=(*found.findings, *more))
 
 
@@ -164,7 +164,7 @@ def _host_of_study(file: StudyFile, slot: HostSlot, files: TaskFiles) -> Measure
     node = f" ({lines[-1].node})" if lines and lines[-1].node != slot.name else ""
     jobs = tuple(dict.fromkeys(line.job for line in lines))
     host = MeasuredHost(f"{slot.name}{node}", study, record, trials, slot.kind, jobs, slot.name)
-    _require_rounds(host, host.costs([each.name for each in study.workloads]))
+    _require_rounds(host, host.costs([workload.name for workload in study.workloads]))
     return host
 
 
@@ -203,9 +203,9 @@ def merged(
     if not variants:
         raise InputError("no variant but the baseline is in the results of all hosts")
     costs = [host.costs(workloads) for host in hosts]
-    for host, each in zip(hosts, costs, strict=True):
-        _require_rounds(host, each)
-    if any(each.workloads != costs[0].workloads for each in costs):
+    for host, round_costs in zip(hosts, costs, strict=True):
+        _require_rounds(host, round_costs)
+    if any(cost.workloads != costs[0].workloads for cost in costs):
         raise InputError("benchmarks differ from host to host: leave out what some host lacks")
     twins = (TWIN,) if all(host.record.has_twin for host in hosts) else ()
     level, margin = strictest(hosts)
@@ -346,7 +346,7 @@ class _Merging:
 
 
 def _means(of_hosts: Iterable[Floats]) -> list[Estimate]:
-    return [mean for each in of_hosts if (mean := host_mean(each)) is not None]
+    return [mean for host in of_hosts if (mean := host_mean(host)) is not None]
 
 
 def _kinds(of_hosts: Iterable[str], shares: Mapping[str, float]) -> tuple[HostKind, ...]:
@@ -423,7 +423,7 @@ def _differing(hosts: Sequence[MeasuredHost]) -> Iterator[Finding]:
     """Hosts of one kind that are not as most of them are, or as the first."""
     facts = [host.facts for host in hosts]
     usual = {
-        name: Counter(each.get(name, "unknown") for each in facts).most_common(1)[0][0]
+        name: Counter(fact.get(name, "unknown") for fact in facts).most_common(1)[0][0]
         for name in _ALIKE
     }
     for host, own in zip(hosts, facts, strict=True):

@@ -42,7 +42,9 @@ def measured(path: Path) -> MeasuredStudy:
 
 def common_workloads(studies: Sequence[MeasuredStudy]) -> list[str]:
     """Workloads that all have, in the order of the first."""
-    known = [{workload.name for workload in each.study.workloads} for each in studies]
+    known = [
+        {workload.name for workload in measured_study.study.workloads} for measured_study in studies
+    ]
     names = [workload.name for workload in studies[0].study.workloads]
     return [name for name in names if all(name in those for those in known)]
 
@@ -50,15 +52,19 @@ def common_workloads(studies: Sequence[MeasuredStudy]) -> list[str]:
 def common_variants(studies: Sequence[MeasuredStudy]) -> list[str]:
     """Variants but the baseline that were raced in all."""
     names = studies[0].record.raced[1:]
-    return [name for name in names if all(name in each.record.raced for each in studies)]
+    return [
+        name
+        for name in names
+        if all(name in measured_study.record.raced for measured_study in studies)
+    ]
 
 
 def require_comparable(studies: Sequence[MeasuredStudy], workloads: Sequence[str]) -> None:
     """InputError where two are one measurement, or cannot be compared on these workloads."""
     for a, b in combinations(studies, 2):
         both = f"{a.label} and {b.label}"
-        started = {each.started_unix_s for each in a.trials}
-        if started.intersection(each.started_unix_s for each in b.trials):
+        started = {trial.started_unix_s for trial in a.trials}
+        if started.intersection(trial.started_unix_s for trial in b.trials):
             raise InputError(f"{both} have trials in common: they are the same measurement")
         if a.study.race.cost is not b.study.race.cost:
             metrics = f"{a.study.race.cost.value} and {b.study.race.cost.value}"
@@ -67,13 +73,13 @@ def require_comparable(studies: Sequence[MeasuredStudy], workloads: Sequence[str
             baselines = f"{a.record.raced[0]} and {b.record.raced[0]}"
             raise InputError(f"{both} have different baselines ({baselines})")
     if not workloads:
-        labels = " and ".join(each.label for each in studies)
+        labels = " and ".join(measured_study.label for measured_study in studies)
         raise InputError(f"{labels} have no workload in common")
 
 
 def strictest(studies: Sequence[MeasuredStudy]) -> tuple[float, float | None]:
     """The strictest level and margin; no margin where one study has none."""
-    rules = [suite_rule(experiment_of(each.study)) for each in studies]
+    rules = [suite_rule(experiment_of(measured_study.study)) for measured_study in studies]
     margins = [rule.margin for rule in rules if rule.margin is not None]
     margin = min(margins) if len(margins) == len(rules) else None
     return max(rule.level for rule in rules), margin

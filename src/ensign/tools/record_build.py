@@ -64,7 +64,9 @@ class WatchedBuild:
     def linked(self) -> int:
         """Calls that linked something."""
         # The linker that rustc calls wrote the same file.
-        by_rust = {each.path for call in self.calls if _rust_linked(call) for each in call.outputs}
+        by_rust = {
+            output.path for call in self.calls if _rust_linked(call) for output in call.outputs
+        }
         drivers = (call for call in self.calls if call.has_linked)
         others = sum(not any(output.path in by_rust for output in call.outputs) for call in drivers)
         return others + sum(map(_rust_linked, self.calls))

@@ -366,7 +366,7 @@ def _regressions(result: Result, variant: str) -> str:
     """Regressions in the phase that decides about the variant, where it took part in it."""
     second = None if result.confirmation is None else result.confirmation.result
     for judged in filter(None, (second, result)):
-        compared = next((each for each in judged.suite if each.comparison.variant == variant), None)
+        compared = next((row for row in judged.suite if row.comparison.variant == variant), None)
         if compared is None:
             continue
         found = shown_regressions(variant, judged)
@@ -386,10 +386,10 @@ def _chosen(result: Result, wanted: str | None, despite: Collection[str]) -> Bui
                 f"nothing to ship: {verdict_of(result).headline} Name a variant to ship it "
                 "all the same"
             )
-        return next(each for each in result.builds if each.variant == best.comparison.variant)
-    build = next((each for each in result.builds if each.variant == wanted), None)
+        return next(facts for facts in result.builds if facts.variant == best.comparison.variant)
+    build = next((facts for facts in result.builds if facts.variant == wanted), None)
     if build is None:
-        near = suggestion(wanted, [each.variant for each in result.builds])
+        near = suggestion(wanted, [facts.variant for facts in result.builds])
         raise InputError(f"the study has measured no variant called '{wanted}'{near}")
     if result.baseline in (wanted, build.raced_as):
         raise InputError(f"{wanted} is what the baseline {result.baseline} is: nothing to ship")

@@ -43,8 +43,8 @@ def shown_name(name: str) -> str:
 def all_scores(found: Iterator[NamedScore]) -> tuple[NamedScore, ...]:
     """Each name once, and no more than anybody has; CommandFailed without any."""
     by_name: dict[str, NamedScore] = {}
-    for each in found:
-        by_name.setdefault(each.name, each)
+    for score in found:
+        by_name.setdefault(score.name, score)
         if len(by_name) > _MOST_BENCHMARKS:
             raise CommandFailed(f"its report has more than {_MOST_BENCHMARKS:,} benchmarks")
     if not by_name:

@@ -71,12 +71,12 @@ def _scores(report: _Report) -> Iterator[NamedScore]:
     measured: dict[str, list[_Measurement]] = {}
     means: dict[str, list[_Measurement]] = {}
     old = all(not benchmark.run_type for benchmark in report.benchmarks)
-    for each in _told_apart(report.benchmarks) if old else report.benchmarks:
-        if each.run_type == "aggregate":
-            if each.aggregate_name == "mean":
-                means.setdefault(each.benchmark, []).append(each)
+    for measurement in _told_apart(report.benchmarks) if old else report.benchmarks:
+        if measurement.run_type == "aggregate":
+            if measurement.aggregate_name == "mean":
+                means.setdefault(measurement.benchmark, []).append(measurement)
         else:
-            measured.setdefault(each.benchmark, []).append(each)
+            measured.setdefault(measurement.benchmark, []).append(measurement)
     for name, of_name in {**means, **measured}.items():
         failed = next((each for each in of_name if each.error_occurred or each.skipped), None)
         if failed is None:
@@ -88,7 +88,7 @@ def _scores(report: _Report) -> Iterator[NamedScore]:
 
 def _told_apart(rows: Sequence[_Measurement]) -> Iterator[_Measurement]:
     """The rows of a release before 1.5 (2019), which told aggregates by the ends of names alone."""
-    names = {each.name for each in rows}
+    names = {measurement.name for measurement in rows}
     for row in rows:
         stem, _, kind = row.name.rpartition("_")
         # Without rows of their own they are there together.

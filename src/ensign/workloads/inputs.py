@@ -37,14 +37,14 @@ def split_inputs(study: Study) -> SplitStudy:
     """
     problems: list[Problem] = []
     measured = _split(study.workloads, ("workloads",), problems)
-    changes: dict[str, object] = {"workloads": [each for _, each in measured]}
+    changes: dict[str, object] = {"workloads": [workload for _, workload in measured]}
     origins: dict[Where, tuple[int, ...]] = {("workloads",): tuple(index for index, _ in measured)}
     if study.training is not None:
         where = ("training", "workloads")
         trained_on = _split(study.training.workloads, where, problems)
         origins[where] = tuple(index for index, _ in trained_on)
         changes["training"] = study.training.model_copy(
-            update={"workloads": [each for _, each in trained_on]}
+            update={"workloads": [workload for _, workload in trained_on]}
         )
     names: dict[str, list[str]] = {}
     for index, each in measured:

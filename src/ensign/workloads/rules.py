@@ -55,7 +55,7 @@ def _each(study: Study, workloads: Sequence[Workload], where: Where) -> Iterator
     for index, workload in enumerate(workloads):
         place = (*where, index)
         kinds = (workload.load, workload.drive, workload.command, workload.ends or None)
-        if sum(each is not None for each in kinds) != 1:
+        if sum(kind is not None for kind in kinds) != 1:
             text = (
                 f"workload '{workload.name}' needs exactly one of 'load', 'drive', 'command' and "
                 "'ends'"
@@ -80,13 +80,13 @@ def _repeated_names(workloads: Sequence[Workload], where: Where) -> Iterator[Pro
 def _repeated_values(workloads: Sequence[Workload], where: Where) -> Iterator[Problem]:
     """Curves of several workloads that have a value twice."""
     seen: dict[tuple[str, float], str] = {}
-    for index, each in enumerate(workloads):
-        if each.parameter is None:
+    for index, workload in enumerate(workloads):
+        if workload.parameter is None:
             continue
-        value = each.parameter.values[0]
-        other = seen.setdefault((each.parameter.curve or each.name, value), each.name)
-        if other != each.name:
-            text = f"'curve': '{other}' and '{each.name}' are the same point of it"
+        value = workload.parameter.values[0]
+        other = seen.setdefault((workload.parameter.curve or workload.name, value), workload.name)
+        if other != workload.name:
+            text = f"'curve': '{other}' and '{workload.name}' are the same point of it"
             yield Problem((*where, index, "parameter", "curve"), text)
 
 

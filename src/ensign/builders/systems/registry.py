@@ -22,8 +22,8 @@ from ensign.model.study_problems import Problem
 
 # In the order of preference, where a tree has several: what comes first passes flags more surely.
 _ALL: tuple[BuildSystem, ...] = (CMake(), Meson(), Autotools(), Make(), Cargo(), Debian())
-SYSTEMS: Mapping[str, BuildSystem] = {each.name: each for each in _ALL}
-TEXTS = tuple(dict.fromkeys(name for each in _ALL for name in each.texts))
+SYSTEMS: Mapping[str, BuildSystem] = {system.name: system for system in _ALL}
+TEXTS = tuple(dict.fromkeys(name for system in _ALL for name in system.texts))
 # Where the file of a build system lies if it is not at the top, the likeliest first.
 FOLDERS = ("build/cmake", "build/meson", "cmake", "src", "source", "build", "unix", "make")
 _IN_FOLDERS = ("cmake", "meson", "autotools", "make")
@@ -36,20 +36,20 @@ def recognize(listing: Listing) -> tuple[Recognized, ...]:
     Where there is none, those of the folders below it. A package's rules come last.
     """
     found = _recognized(listing)
-    if any(each.system != Debian.name for each in found):
+    if any(recognized.system != Debian.name for recognized in found):
         return found
-    below = ((name, each) for name in FOLDERS for each in _in_folder(listing, name))
+    below = ((name, recognized) for name in FOLDERS for recognized in _in_folder(listing, name))
     inside = (
-        replace(each, keys={"folder": name, **each.keys})
-        for name, each in below
-        if each.system in _IN_FOLDERS
+        replace(recognized, keys={"folder": name, **recognized.keys})
+        for name, recognized in below
+        if recognized.system in _IN_FOLDERS
     )
     return (*inside, *found)
 
 
 def _recognized(listing: Listing) -> tuple[Recognized, ...]:
-    found = (each.recognized(listing) for each in _ALL)
-    return tuple(each for each in found if each is not None)
+    found = (system.recognized(listing) for system in _ALL)
+    return tuple(recognized for recognized in found if recognized is not None)
 
 
 def _in_folder(listing: Listing, name: str) -> tuple[Recognized, ...]:
@@ -128,7 +128,7 @@ def listing_of(folder: Path) -> Listing:
 
 
 def _listed(folder: Path) -> Listing:
-    names = frozenset(each.name for each in folder.iterdir())
+    names = frozenset(path.name for path in folder.iterdir())
     there = [name for name in TEXTS if name.split("/")[0] in names]
     texts = {name: text for name in there for text in _text(folder, name)}
     waiting = list(included_names(texts.get(makefile_of(names), "")))

@@ -39,7 +39,7 @@ def command_names(commands: Sequence[str]) -> tuple[str, ...]:
 
     Commands that are all short are their own names.
     """
-    if all(len(each) <= LONGEST for each in commands):
+    if all(len(command) <= LONGEST for command in commands):
         return tuple(commands)
     different = tuple(dict.fromkeys(commands))
     if len(different) == 1:
@@ -113,10 +113,10 @@ def _refined(words: Words) -> Sequence[str]:
     """The part of each word in which they differ: of scripts their words, of paths their parts."""
     if len({*words}) == 1:
         return [""] * len(words)
-    if any(re.search(r"\s", each.strip()) for each in words):
+    if any(re.search(r"\s", word.strip()) for word in words):
         inner = _by_what_differs(words)
         return inner if all(inner) else words
-    if all("/" in each for each in words):
+    if all("/" in word for word in words):
         parts = _middles([word.split("/") for word in words])
         return ["/".join(part) for part in parts] if all(parts) else words
     return list(map(_assigned, words))
@@ -440,7 +440,8 @@ def require_rest(commands: Sequence[CommandVariant], failures: Sequence[VariantF
 def failure_of(found: Sequence[FailedCommand]) -> CommandFailed:
     """The error to raise for them at the end."""
     said = (
-        f"'{each.command.name}' failed {each.failure.where}: {each.failure.text}" for each in found
+        f"'{command.command.name}' failed {command.failure.where}: {command.failure.text}"
+        for command in found
     )
     return CommandFailed("; ".join(said))
 

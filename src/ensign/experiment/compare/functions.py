@@ -26,7 +26,7 @@ def compared_functions(raced: FinishedRace) -> tuple[FunctionCosts, ...]:
     files = _TracedFiles(raced.planned.traces, baseline)
     reader = FunctionReader(files.place)
     found = function_costs(raced.outcome.trials, baseline, reader, raced.experiment.level)
-    return tuple(replace(each, variant=names.get(each.variant, each.variant)) for each in found)
+    return tuple(replace(costs, variant=names.get(costs.variant, costs.variant)) for costs in found)
 
 
 def same_code_findings(every: Sequence[FunctionCosts]) -> Iterator[Finding]:
@@ -68,6 +68,6 @@ class _TracedFiles:
         bare = name_without_group(variant)
         trace = self.traces.of(self.baseline if bare == TWIN else bare)
         # The copy of a link has its name, and what is mapped that of the file.
-        known = (*(each.path for each in trace.mapped), *trace.programs)
+        known = (*(mapped_file.path for mapped_file in trace.mapped), *trace.programs)
         named = {Path(each).resolve() for each in known if Path(each).name == path.name}
         return named.pop() if len(named) == 1 else None

@@ -41,7 +41,7 @@ def scanned(name: str, first: str, last: str, step: str | None) -> Parameter:
 
 def listed(name: str, values: str) -> Parameter:
     """Values that commas divide. InputError without any."""
-    found = tuple(each.strip() for each in values.split(",") if each.strip())
+    found = tuple(word.strip() for word in values.split(",") if word.strip())
     if not found:
         raise InputError(f"-L {name} needs values, such as a,b,c")
     return Parameter(name, found)
@@ -77,7 +77,7 @@ def with_parameters(options: Options, parameters: Sequence[Parameter]) -> Option
     if not parameters:
         return options
     combinations = [
-        dict(zip((each.name for each in parameters), values, strict=True))
+        dict(zip((parameter.name for parameter in parameters), values, strict=True))
         for values in product(*(parameter.values for parameter in parameters))
     ]
     return _expanded(options, combinations)

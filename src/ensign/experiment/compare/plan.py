@@ -163,7 +163,7 @@ def _in_smaller_groups(
     all_but_one = len(pilots) if plan.together is None else plan.together - 1
     for most in range(all_but_one, FEWEST_VARIANTS - 1, -1) if options.twin else ():
         if _peak_bytes(options, pilots, most) <= allowed_bytes:
-            before = (each for each in plan.findings if not each.is_a(RACED_IN_GROUPS))
+            before = (finding for finding in plan.findings if not finding.is_a(RACED_IN_GROUPS))
             took_ns = _execution_ns(options, pilots, most)
             findings = (*before, memory_finding(most))
             return replace(plan, together=most, execution_ns=took_ns, findings=findings)

@@ -115,7 +115,7 @@ class Planned:
             found = by_median(self.pilots, trials)
         if not found:
             return None
-        told = tuple(each.finding(counted=False) for each in found)
+        told = tuple(timed.finding(counted=False) for timed in found)
         plan = replace(self.plan, findings=(*told, *self.plan.findings))
         return replace(self, plan=plan, self_timed=found)
 
@@ -264,7 +264,7 @@ class Piloting:
         if not found:
             return replace(planned, plan=plan, sliced=not later, unknown=unknown)
         counted = self.options.operations is not None
-        told = tuple(each.finding(counted=counted) for each in found)
+        told = tuple(timed.finding(counted=counted) for timed in found)
         plan = replace(plan, findings=(*told, *plan.findings))
         if counted:
             return replace(planned, plan=replace(plan, mode=Mode.ALTERNATING))
@@ -293,14 +293,16 @@ class Piloting:
             )
         try:
             together = planned.plan.together
-            trials = [trial for each in requests for trial in self.drain(each, together)]
+            trials = [
+                trial for race_request in requests for trial in self.drain(race_request, together)
+            ]
         except CommandFailed:
             # What fails so in the race itself is told there.
             return None
         return replace(
             trials[0],
             variants=tuple(variant for trial in trials for variant in trial.variants),
-            slices=tuple(each for trial in trials for each in trial.slices),
+            slices=tuple(record for trial in trials for record in trial.slices),
         )
 
     def _worth_slicing(self, plan: RacePlan, pilots: Mapping[str, CommandPilot]) -> bool:
@@ -436,11 +438,11 @@ class Piloting:
             apart=True,
         )
         trials = [*self.drain(request)]
-        failures = [each for trial in trials for each in trial.failures]
+        failures = [failure for trial in trials for failure in trial.failures]
         require_rest(self.commands, failures)
-        request = request.without({each.variant for each in failures})
+        request = request.without({failure.variant for failure in failures})
         self._require_rest(trials[0])
-        longest_ns = max(each.wall_ns for each in trials[0].variants)
+        longest_ns = max(totals.wall_ns for totals in trials[0].variants)
         if self._count(longest_ns, trials[0].wall_ns // len(trials[0].variants)) > 1:
             trials += self.drain(replace(request, executions=FEWEST_RUNS - 1))
         gone = {failure.variant for trial in trials for failure in trial.failures}

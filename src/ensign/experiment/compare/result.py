@@ -214,7 +214,7 @@ def compare_evidence(options: Options, raced: FinishedRace, redo: str = "") -> C
 
 def compare_record(options: Options, raced: FinishedRace) -> Record:
     """Evidence of the result beside its trials."""
-    left = [each for each in raced.commands if each.variant in raced.so_far.variants]
+    left = [command for command in raced.commands if command.variant in raced.so_far.variants]
     pilots = raced.planned.pilots
     return Record(
         key="",
@@ -240,10 +240,12 @@ def compare_record(options: Options, raced: FinishedRace) -> Record:
         metric=raced.experiment.metric,
         has_twin=options.twin,
         mode=raced.planned.mode,
-        early=tuple(replace(each.failure, variant=each.command.name) for each in raced.early),
-        seen={each.name: _seen(raced, each) for each in left},
+        early=tuple(
+            replace(command.failure, variant=command.command.name) for command in raced.early
+        ),
+        seen={command.name: _seen(raced, command) for command in left},
         measured=tuple(
-            _piloted(each, pilots) for each in left if each.variant in raced.planned.pilots
+            _piloted(command, pilots) for command in left if command.variant in raced.planned.pilots
         ),
         doubt=raced.planned.doubt(loaded=options.serves),
         withheld=raced.withheld,
@@ -268,8 +270,8 @@ def _named(trial: Trial, names: Mapping[str, str]) -> Trial:
 
     return replace(
         trial,
-        variants=tuple(replace(each, variant=name(each.variant)) for each in trial.variants),
-        slices=tuple(replace(each, variant=name(each.variant)) for each in trial.slices),
+        variants=tuple(replace(totals, variant=name(totals.variant)) for totals in trial.variants),
+        slices=tuple(replace(record, variant=name(record.variant)) for record in trial.slices),
         failures=tuple(
             replace(failure, variant=name(failure.variant)) for failure in trial.failures
         ),

@@ -151,7 +151,7 @@ class CompareSteps:
         start_ns = self.ports.clock.monotonic_ns()
         cpus, said = cpus_of_options(self.options.cpus, servers=self.options.serves)
         pilotings = self._pilotings(cpus, start_ns)
-        planned = PlannedWorkloads({name: each.plan() for name, each in pilotings.items()})
+        planned = PlannedWorkloads({name: piloting.plan() for name, piloting in pilotings.items()})
         planned = planned.by_one_metric()
         require_rest(self.commands, planned.failures)
         same = frozenset() if self.options.race_same else planned.same
@@ -277,8 +277,10 @@ class CompareSteps:
         best = compare_evidence(self.options, first).finalist() if self.options.confirm else ""
         if not best:
             return raced
-        left = tuple(each for each in self.commands if each.name in (self.commands[0].name, best))
-        out = {command.variant for command in self.commands} - {each.variant for each in left}
+        left = tuple(
+            command for command in self.commands if command.name in (self.commands[0].name, best)
+        )
+        out = {command.variant for command in self.commands} - {command.variant for command in left}
         seed = trial_seed(self.options.seed, 0, "confirm")
         requests = {
             name: replace(request.without(out), seed=seed)
@@ -328,8 +330,8 @@ class CompareSteps:
         for workload in self._workloads():
             variants = [(command.variant, command) for command in workload.commands]
             variants += [(TWIN, workload.commands[0])] if self.options.twin else []
-            for variant, each in variants:
-                if (argv := getattr(each, part)) is not None:
+            for variant, command_variant in variants:
+                if (argv := getattr(command_variant, part)) is not None:
                     process = for_variant(setup_process(argv, workload.options), variant)
                     processes.setdefault(process, f"--{part} {' '.join(process.argv)}")
         return processes

@@ -98,7 +98,9 @@ def same_programs(
         trace = seen.get(command.variant)
         if trace is None or trace.identities is None:
             continue
-        alike = (each for each in known if _ran_the_same(seen[each.variant], trace, content))
+        alike = (
+            variant for variant in known if _ran_the_same(seen[variant.variant], trace, content)
+        )
         earlier = next(alike, None)
         if earlier is None:
             known.append(command)
@@ -123,7 +125,7 @@ def content_of(path: str, identities: Identities) -> str:
     try:
         if not Path(path).is_dir():
             return _content(path, identities)
-        names = sorted(os.fsencode(each.name) for each in os.scandir(path))
+        names = sorted(os.fsencode(entry.name) for entry in os.scandir(path))
         return hashlib.sha256(b"\0".join(names)).hexdigest()
     except OSError:
         return ""
@@ -136,7 +138,7 @@ def _content(path: str, identities: Identities) -> str:
 def _ran_the_same(
     first: TracedExecution, second: TracedExecution, content: Callable[[str], str]
 ) -> bool:
-    mine, its = ({each.sha256: each.path for each in trace.mapped} for trace in (first, second))
+    mine, its = ({file.sha256: file.path for file in trace.mapped} for trace in (first, second))
     own = Counter(content(path) for sha256, path in mine.items() if sha256 not in its)
     others = Counter(content(path) for sha256, path in its.items() if sha256 not in mine)
     return own == others and "" not in own
@@ -351,7 +353,7 @@ def environment_files(
 ) -> tuple[Finding, ...]:
     """Findings on each command in another environment: files that are not the baseline's."""
     baseline, *others = commands
-    if not any(each.root for each in commands) or baseline.variant not in seen:
+    if not any(variant.root for variant in commands) or baseline.variant not in seen:
         return ()
     first = _by_name(seen[baseline.variant])
     found = []
@@ -370,7 +372,7 @@ def environment_files(
 
 def _by_name(trace: TracedExecution) -> dict[str, str]:
     """Files that ran, by the names by which a loader asks for them."""
-    return {loader_name(each.path): each.sha256 for each in trace.mapped if each.sha256}
+    return {loader_name(file.path): file.sha256 for file in trace.mapped if file.sha256}
 
 
 def _not_judged(

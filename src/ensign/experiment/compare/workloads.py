@@ -61,7 +61,7 @@ def workloads_of(
 def _filled(
     name: str, text: str, options: Options, commands: tuple[CommandVariant, ...]
 ) -> CommandWorkload:
-    every = [word for each in commands for word in (*each.argv, *(each.load or ()))]
+    every = [word for command in commands for word in (*command.argv, *(command.load or ()))]
     placed = [*every, options.input or "", *options.env]
     at_the_end = not any(PLACE in word for word in placed)
 
@@ -69,22 +69,22 @@ def _filled(
         if argv is None:
             return None
         return tuple(
-            each
+            part
             for word in argv
-            for each in (shlex.split(text) if word == PLACE else [word.replace(PLACE, text)])
+            for part in (shlex.split(text) if word == PLACE else [word.replace(PLACE, text)])
         )
 
-    def command(each: CommandVariant) -> CommandVariant:
+    def command(variant: CommandVariant) -> CommandVariant:
         more = tuple(shlex.split(text)) if at_the_end else ()
-        load = words(each.load)
+        load = words(variant.load)
         return replace(
-            each,
-            argv=(*(words(each.argv) or ()), *(() if load else more)),
-            setup=words(each.setup),
-            prepare=words(each.prepare),
-            cleanup=words(each.cleanup),
+            variant,
+            argv=(*(words(variant.argv) or ()), *(() if load else more)),
+            setup=words(variant.setup),
+            prepare=words(variant.prepare),
+            cleanup=words(variant.cleanup),
             load=None if load is None else (*load, *more),
-            preload=words(each.preload),
+            preload=words(variant.preload),
         )
 
     budget_ns = options.budget_ns
@@ -110,20 +110,20 @@ class PlannedWorkloads:
 
     def by_one_metric(self) -> PlannedWorkloads:
         """All by the same cost: wall time, where they ask for several."""
-        metrics = {each.plan.metric for each in self.by_name.values()}
+        metrics = {planned.plan.metric for planned in self.by_name.values()}
         if len(metrics) == 1:
             return self
         return PlannedWorkloads(
             {
-                name: replace(each, plan=replace(each.plan, metric=Metric.WALL))
-                for name, each in self.by_name.items()
+                name: replace(planned, plan=replace(planned.plan, metric=Metric.WALL))
+                for name, planned in self.by_name.items()
             }
         )
 
     @property
     def judged(self) -> Mapping[str, Planned]:
         """Those that do not run for a fixed time."""
-        return {name: each for name, each in self.by_name.items() if not each.self_timed}
+        return {name: planned for name, planned in self.by_name.items() if not planned.self_timed}
 
     @property
     def metric(self) -> Metric:
@@ -140,24 +140,24 @@ class PlannedWorkloads:
         """Failures before the race."""
         return tuple(
             replace(failure, workload=name)
-            for name, each in self.by_name.items()
-            for failure in each.failures
+            for name, planned in self.by_name.items()
+            for failure in planned.failures
         )
 
     @property
     def round_ns(self) -> int:
         """Time of one execution of all variants on every workload."""
-        return sum(each.plan.execution_ns for each in self.judged.values())
+        return sum(planned.plan.execution_ns for planned in self.judged.values())
 
     @property
     def together(self) -> Mapping[str, int | None]:
         """Number of variants that race at a time on each workload; None: all."""
-        return {name: each.plan.together for name, each in self.by_name.items()}
+        return {name: planned.plan.together for name, planned in self.by_name.items()}
 
     @property
     def deadline_ns(self) -> int | None:
         """Time after which a run hangs; None where the user said when that is."""
-        found = [each.plan.deadline_ns for each in self.by_name.values()]
+        found = [planned.plan.deadline_ns for planned in self.by_name.values()]
         known = [each for each in found if each is not None]
         return max(known) if len(known) == len(found) else None
 
@@ -166,8 +166,8 @@ class PlannedWorkloads:
         """Observations of the commands in the first workload, with the findings of all."""
         findings = [
             finding
-            for name, each in self.by_name.items()
-            for finding in self._of(name, each.traces.findings)
+            for name, planned in self.by_name.items()
+            for finding in self._of(name, planned.traces.findings)
         ]
         return replace(self._first.traces, findings=tuple(findings))
 
@@ -176,14 +176,14 @@ class PlannedWorkloads:
         """Findings on the plans, and on the workloads that are not judged."""
         found = [
             finding
-            for name, each in self.by_name.items()
-            for finding in self._of(name, each.plan.findings)
+            for name, planned in self.by_name.items()
+            for finding in self._of(name, planned.plan.findings)
         ]
         if len(self.by_name) > 1:
             found += (
-                SELF_TIMED.found(withheld_text(each.self_timed), name)
-                for name, each in self.by_name.items()
-                if each.self_timed
+                SELF_TIMED.found(withheld_text(planned.self_timed), name)
+                for name, planned in self.by_name.items()
+                if planned.self_timed
             )
         return tuple(dict.fromkeys(found))
 
@@ -200,12 +200,12 @@ class PlannedWorkloads:
     @property
     def same(self) -> frozenset[str]:
         """The variants that run what an earlier one runs, on every workload."""
-        found = [frozenset(each.traces.same) for each in self.by_name.values()]
+        found = [frozenset(planned.traces.same) for planned in self.by_name.values()]
         return frozenset.intersection(*found)
 
     def doubt(self, *, loaded: bool) -> str:
         """Why nothing is claimed, whatever the race gives; empty where there is no such reason."""
-        doubts = (each.doubt_of_the_clock(loaded=loaded) for each in self.judged.values())
+        doubts = (planned.doubt_of_the_clock(loaded=loaded) for planned in self.judged.values())
         return next(filter(None, doubts), "")
 
     def seen_in(self, trials: Sequence[Trial]) -> PlannedWorkloads | None:
@@ -329,9 +329,9 @@ def _between(
 
 def _others(one: TracedExecution, two: TracedExecution) -> list[MappedFile]:
     """Files of the one that the other did not run, as far as they can still be read."""
-    known = {each.sha256 for each in two.mapped}
-    found = [each for each in one.mapped if each.sha256 and each.sha256 not in known]
-    return [each for each in found if _is_small(Path(each.path))]
+    known = {file.sha256 for file in two.mapped}
+    found = [file for file in one.mapped if file.sha256 and file.sha256 not in known]
+    return [file for file in found if _is_small(Path(file.path))]
 
 
 def _is_small(path: Path) -> bool:
@@ -352,7 +352,7 @@ def _pairs(
     mains = _program(first, before), _program(other, after)
     if mains[0] is not None and mains[1] is not None and mains[0].path != mains[1].path:
         main = _Pair(mains[0], mains[1])
-        found = [main, *(each for each in found if each != main)]
+        found = [main, *(pair for pair in found if pair != main)]
     return found[:_MOST_FILES]
 
 
@@ -375,7 +375,7 @@ def _libraries(first: TracedExecution, other: TracedExecution) -> Iterator[str]:
 
     before, after = (
         frozenset(
-            name for name in (loader_name(each.path) for each in trace.mapped) if ".so" in name
+            name for name in (loader_name(file.path) for file in trace.mapped) if ".so" in name
         )
         for trace in (first, other)
     )

@@ -82,7 +82,7 @@ class Question:
 
     @staticmethod
     def _name_of(variants: Sequence[Variant], point: Variant) -> str:
-        return next(each.name for each in variants if same_choices(each, point))
+        return next(variant.name for variant in variants if same_choices(variant, point))
 
 
 def derived_study(
@@ -102,7 +102,9 @@ def derived_study(
         if not any(same_choices(point, other) for other in (baseline, *include)):
             include.append(point)
     study = file.study
-    own = hashlib.sha256(repr([each.choices for each in (baseline, *include)]).encode()).hexdigest()
+    own = hashlib.sha256(
+        repr([variant.choices for variant in (baseline, *include)]).encode()
+    ).hexdigest()
     axes = Axes(compiler=[baseline.compiler], optimization=[baseline.optimization])
     changed = study.model_copy(
         update={
@@ -110,7 +112,7 @@ def derived_study(
             "title": title,
             "axes": axes.model_copy(update={"combine": "list"}),
             "exclude": [],
-            "include": [_choice(each) for each in (baseline, *include)],
+            "include": [_choice(variant) for variant in (baseline, *include)],
             "baseline": _choice(baseline, every=True),
             "race": race,
             "explain": None,
@@ -128,7 +130,7 @@ def study_text(file: StudyFile) -> str:
         "layouts": study.layouts.model_dump(exclude_defaults=True),
         "race": study.race.model_dump(exclude_defaults=True, exclude_none=True),
     }
-    lists = {"include": [each.model_dump(exclude_none=True) for each in study.include]}
+    lists = {"include": [choice.model_dump(exclude_none=True) for choice in study.include]}
     if study.explain is not None:
         explain = study.explain.model_dump()
         lists["explain.causes"] = explain.pop("causes")
@@ -212,7 +214,9 @@ def with_only_choice(pair: StudyFile) -> StudyFile:
 
 def named_sources(asked: Sequence[Question]) -> list[str]:
     """Sources that questions ask about by name."""
-    every = (cause.name for each in asked if each.by == "sources" for cause in each.causes)
+    every = (
+        cause.name for question in asked if question.by == "sources" for cause in question.causes
+    )
     return [name for name in every if name != OTHERS]
 
 

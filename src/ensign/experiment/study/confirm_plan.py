@@ -172,12 +172,12 @@ def choose_extremes(explored: Result, variants: Iterable[Variant], most: int) ->
 
     The baseline may be either of its compiler.
     """
-    ratios = {each.comparison.variant: each.comparison.ratio for each in able(explored)}
+    ratios = {compared.comparison.variant: compared.comparison.ratio for compared in able(explored)}
     ratios[explored.baseline] = 1.0
-    raced = [each for each in variants if each.name in ratios]
+    raced = [variant for variant in variants if variant.name in ratios]
     ends: list[list[str]] = [[], []]
-    for compiler in dict.fromkeys(each.compiler for each in raced):
-        own = [each.name for each in raced if each.compiler == compiler]
+    for compiler in dict.fromkeys(variant.compiler for variant in raced):
+        own = [variant.name for variant in raced if variant.compiler == compiler]
         own.sort(key=lambda name: ratios[name])
         for end, name in zip(ends, (own[0], own[-1]), strict=True):
             end.append(name)
@@ -188,7 +188,7 @@ def choose_extremes(explored: Result, variants: Iterable[Variant], most: int) ->
 def confirming(file: StudyFile, plan: ConfirmPlan) -> StudyFile:
     """The study of the confirmation: finalists alone, with seeds and profiles of its own. Pure."""
     chosen = (plan.baseline, *plan.finalists)
-    by_name = {each.name: each for each in file.variants}
+    by_name = {variant.name: variant for variant in file.variants}
     missing = [name for name in chosen if name not in by_name]
     if missing:
         raise InputError(

@@ -56,7 +56,7 @@ def judge_ran(results: Sequence[BuildResult], traces: Sequence[RanOnce], artifac
         if result is results[0]:
             found += _unmoved(result, own)
         found += _without_flags(result, own)
-        wrong |= {name for each in found if each.severity is Severity.ERROR}
+        wrong |= {name for finding in found if finding.severity is Severity.ERROR}
         findings += found
         findings += _not_judged(name, own)
     same = _same(results, traces, wrong)
@@ -75,11 +75,13 @@ def _unmoved(result: BuildResult, traces: Iterable[RanOnce]) -> Iterator[Finding
     if not result.layouts:
         return
     for trace in traces:
-        total_ns = sum(each.cpu_ns for each in trace.files)
+        total_ns = sum(ran_file.cpu_ns for ran_file in trace.files)
         if total_ns < _LEAST_SEEN_NS:
             continue
         still = [file for file in trace.files if not file.built or file.path in result.unmoved]
-        parts = sorted(((each.cpu_ns / total_ns, each.path) for each in still), reverse=True)
+        parts = sorted(
+            ((ran_file.cpu_ns / total_ns, ran_file.path) for ran_file in still), reverse=True
+        )
         named = [f"{path} ({100 * share:.0f} %)" for share, path in parts if share >= _LEAST_SHARE]
         if named:
             text = f"of the time of {trace.workload}, these parts are in code that no relink moves:"
@@ -89,10 +91,10 @@ def _unmoved(result: BuildResult, traces: Iterable[RanOnce]) -> Iterator[Finding
 def _not_loaded(result: BuildResult, traces: Iterable[RanOnce]) -> Iterator[Finding]:
     """Libraries that were built, of which another one of the same name was loaded."""
     name = result.facts.variant
-    kept = [each for each in result.facts.files if each.kind == "library"]
+    kept = [file for file in result.facts.files if file.kind == "library"]
     told: set[str] = set()
     for trace in traces:
-        loaded = {each.path for each in trace.files if each.built}
+        loaded = {ran_file.path for ran_file in trace.files if ran_file.built}
         libraries: tuple[BuiltFile | MadeLibrary, ...] = (*kept, *result.made)
         for library in libraries:
             if library.path in loaded or library.path in told:
@@ -111,11 +113,11 @@ def _stands_in(
     library: BuiltFile | MadeLibrary, kept: Iterable[BuiltFile], loaded: set[str]
 ) -> bool:
     """True if another file of that name which the build made was loaded."""
-    return any(each.path in loaded and each.names & library.names for each in kept)
+    return any(file.path in loaded and file.names & library.names for file in kept)
 
 
 def _way_out(library: BuiltFile | MadeLibrary, kept: Sequence[BuiltFile]) -> str:
-    if library.path in {each.path for each in kept}:
+    if library.path in {file.path for file in kept}:
         return (
             "the loader finds the other one first; link the program with RPATH $ORIGIN, or without "
             "an RPATH that leads elsewhere"
@@ -126,7 +128,7 @@ def _way_out(library: BuiltFile | MadeLibrary, kept: Sequence[BuiltFile]) -> str
 def _not_run(result: BuildResult, traces: Iterable[RanOnce], artifact: str) -> Iterator[Finding]:
     name = result.facts.variant
     program = result.facts.files[0].path if result.facts.files else artifact
-    programs = {program, *(each.path for each in result.facts.files if each.kind == "program")}
+    programs = {program, *(file.path for file in result.facts.files if file.kind == "program")}
     for trace in traces:
         if trace.not_judged or any(file.path in programs for file in trace.files if file.built):
             continue
@@ -140,7 +142,7 @@ def _not_run(result: BuildResult, traces: Iterable[RanOnce], artifact: str) -> I
 
 def _without_flags(result: BuildResult, traces: Sequence[RanOnce]) -> Iterator[Finding]:
     """Flags that only files have which did not run."""
-    if not traces or any(each.not_judged for each in traces):
+    if not traces or any(execution.not_judged for execution in traces):
         return
     for flag, files in result.flag_files:
         bare = [
@@ -175,12 +177,14 @@ def _same(
     same: dict[str, str] = {}
     for result in results:
         name = result.facts.variant
-        own = [each for each in traces if each.variant == name]
-        files = [each for trace in own for each in trace.files]
-        unknown = any(each.not_judged for each in own) or any(not each.sha256 for each in files)
+        own = [execution for execution in traces if execution.variant == name]
+        files = [ran_file for trace in own for ran_file in trace.files]
+        unknown = any(execution.not_judged for execution in own) or any(
+            not ran_file.sha256 for ran_file in files
+        )
         if not own or unknown or name in wrong:
             continue
-        data = {(each.path, each.sha256) for each in result.facts.files if each.kind == "data"}
+        data = {(file.path, file.sha256) for file in result.facts.files if file.kind == "data"}
         ran = {(trace.workload, file.path, file.sha256) for trace in own for file in trace.files}
         key = (frozenset(ran), frozenset(data))
         if key in first:
@@ -226,7 +230,7 @@ class RaceCheck:
         failures: list[VariantFailure] = []
         findings: list[Finding] = []
         paths = dict(variants.artifacts)
-        for variant in (each.variant for each in trial.variants):
+        for variant in (totals.variant for totals in trial.variants):
             # The twin and the baseline of a later group have names of their own.
             path = paths.get(variant) or variants.twin or variants.artifacts[0][1]
             found = self._seen(trial, variant, variants.trees.get(path))
@@ -273,9 +277,9 @@ class RaceCheck:
 
         It then runs the machine's files as the baseline does.
         """
-        own = [each for each in self.traces if each.variant == variant]
-        own = own or [each for each in self.traces if each.variant == self.baseline]
-        here = [each for each in own if each.workload == workload]
+        own = [execution for execution in self.traces if execution.variant == variant]
+        own = own or [execution for execution in self.traces if execution.variant == self.baseline]
+        here = [execution for execution in own if execution.workload == workload]
         chosen: list[RanOnce] = here[:1]
         if not here:
             chosen = own[:1]
@@ -284,14 +288,14 @@ class RaceCheck:
                 for trace in self.traces
                 if (trace.variant, trace.workload) == (self.baseline, workload)
             ][:1]
-        files = dict(_placed([file for each in chosen for file in each.files], tree))
+        files = dict(_placed([file for execution in chosen for file in execution.files], tree))
         if not files:
             return None
         return ExpectedFiles(
             identities={path: file.sha256 for path, file in files.items()},
             made=frozenset(path for path, file in files.items() if file.made),
             copied=None if tree is None else tree.files,
-            whole=all(not each.not_judged for each in chosen),
+            whole=all(not execution.not_judged for execution in chosen),
         )
 
 

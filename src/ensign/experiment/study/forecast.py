@@ -74,18 +74,18 @@ def expectation(
         title=study.title,
         variants=() if ahead is None else tuple(_planned_of(file, tried, ahead)),
         workloads=tuple((workload.name, workload.shown) for workload in study.workloads),
-        curves=tuple(each.workloads for each in asked_curves(study.workloads)),
+        curves=tuple(curve.workloads for curve in asked_curves(study.workloads)),
         work=tuple(
-            each
-            for each in (*_builds(ahead), second, _racing(file))
-            if each.waiting != 0 or each.there
+            work
+            for work in (*_builds(ahead), second, _racing(file))
+            if work.waiting != 0 or work.there
         ),
         rounds=study.race.rounds,
         left_out=(*left_out.items(), *refused.items()),
         missing="" if ahead is None else ahead.missing,
         untried=(*untried.items(), *later.items()),
         confirming=_confirming(study),
-        modes=tuple((each.name, planned_mode(study, each)) for each in study.workloads),
+        modes=tuple((workload.name, planned_mode(study, workload)) for workload in study.workloads),
         inputs=_inputs(file),
         confinement="" if ahead is None else ahead.confinement.said,
         cpus=(("programs", cpus.program), ("load generators", cpus.load), ("meter", cpus.meter)),
@@ -95,8 +95,8 @@ def expectation(
 def _inputs(file: StudyFile) -> tuple[str, ...]:
     request = BuildRequest(file.study, file.path, file.variants, file.variants[0].name)
     return tuple(
-        f"{path}: {'fetched' if each.command is None else shown(each.command)}"
-        for path, each in missing_inputs(request).items()
+        f"{path}: {'fetched' if input_file.command is None else shown(input_file.command)}"
+        for path, input_file in missing_inputs(request).items()
     )
 
 
@@ -145,10 +145,10 @@ def _afresh(file: StudyFile, cache: Cache, ports: Ports) -> Work:
     parts = (found.builds, found.relinks, found.checks)
     return Work(
         _AFRESH,
-        waiting=sum(each.waiting or 0 for each in parts),
-        there=sum(each.there for each in parts),
-        wall_s=known_sum(each.wall_s for each in parts),
-        disk_bytes=known_sum(each.disk_bytes for each in parts),
+        waiting=sum(work.waiting or 0 for work in parts),
+        there=sum(work.there for work in parts),
+        wall_s=known_sum(work.wall_s for work in parts),
+        disk_bytes=known_sum(work.disk_bytes for work in parts),
         basis="unknown" if any(part.wall_s is None for part in parts) else "alike",
     )
 

@@ -52,7 +52,7 @@ def study_functions(
     left = [trial.without(gone | between) for trial in trials]
     found = function_costs(left, baseline, FunctionReader(place, relinks), study.race.level)
     order = [workload.name for workload in study.workloads]
-    looked_at = [each for each in builds if each.facts.variant in (baseline, *explained)]
+    looked_at = [result for result in builds if result.facts.variant in (baseline, *explained)]
     known = _known_of(looked_at) if any(costs.by_symbol for costs in found) else _Known()
     named = [_with_known(costs, known) for costs in found]
     named.sort(key=lambda costs: order.index(costs.workload))

@@ -123,7 +123,7 @@ def layout_facts(
     study: Study, record: Record, costs: RoundCosts, relinked: Sequence[Trial]
 ) -> LayoutFacts | None:
     """Findings of relinks; None where there were none. `costs` are of executions."""
-    baseline = next((each for each in record.builds if each.variant == record.raced[0]), None)
+    baseline = next((facts for facts in record.builds if facts.variant == record.raced[0]), None)
     if baseline is None or len(baseline.layouts) < _FEWEST:
         return None
     if record.relinks:
@@ -257,17 +257,17 @@ def way_out(study: Study, names: Sequence[str], by_mean: Sequence[str] = ()) -> 
     others are worth it, too, in their order `by_mean`.
     """
     variants = expand(study)
-    by_name = {each.name: each for each in variants}
+    by_name = {variant.name: variant for variant in variants}
     none_aligned = all(variant.alignment == DEFAULTS[_ALIGNED] for variant in variants)
     if variants[0].name in names and none_aligned:
         names = (*names, *by_mean)
     chosen = [variants[0], *(by_name[name] for name in dict.fromkeys(names) if name in by_name)]
     lacking = [
-        each
-        for each in dict.fromkeys(chosen)
-        if each.alignment == DEFAULTS[_ALIGNED]
-        and each.optimization not in _UNALIGNED_LEVELS
-        and not any(same_choices(_aligned(each), other) for other in variants)
+        variant
+        for variant in dict.fromkeys(chosen)
+        if variant.alignment == DEFAULTS[_ALIGNED]
+        and variant.optimization not in _UNALIGNED_LEVELS
+        and not any(same_choices(_aligned(variant), other) for other in variants)
     ]
     if lacking:
         lines = "; ".join(_lines(study, variants[0], lacking))
@@ -293,7 +293,7 @@ def _lines(study: Study, baseline: Variant, lacking: Sequence[Variant]) -> Itera
         if axes.combine == "product":
             return
     # One at a time the axis aligns the baseline alone.
-    others = [each for each in lacking if not (in_axes and each is baseline)]
+    others = [variant for variant in lacking if not (in_axes and variant is baseline)]
     for other in others[:_MOST_NAMED]:
         yield f"[[include]] {', '.join(_keys(axes, _aligned(other)))}"
 

@@ -36,7 +36,7 @@ def network_obstacle(programs: Programs, confinement: Confinement, env: Mapping[
 
 def refused_networks(file: StudyFile, ports: Ports) -> dict[str, str]:
     """The workloads whose network is refused here, and why."""
-    names = [each.name for each in file.study.workloads if each.network is not None]
+    names = [workload.name for workload in file.study.workloads if workload.network is not None]
     if not names:
         return {}
     confinement = Confinement()
@@ -51,7 +51,7 @@ def without_networks(file: StudyFile, ports: Ports) -> tuple[StudyFile, tuple[Fi
     refused = refused_networks(file, ports)
     if not refused:
         return file, ()
-    left = [each.name for each in file.study.workloads if each.name not in refused]
+    left = [workload.name for workload in file.study.workloads if workload.name not in refused]
     why = next(iter(refused.values()))
     if not left:
         raise InputError(f"no workload of {file.path} can be raced here: {why}")

@@ -85,7 +85,7 @@ def race_setup(file: StudyFile, programs: BuiltPrograms) -> RaceSetup:
     variants = rotating(file.study, natural, programs.relinks)
     facts = [result.facts for result in programs.report.results]
     # Who is out decides who races: where that changes, trials are others.
-    hashes = {each.variant: each.identity for each in facts if not each.out}
+    hashes = {build.variant: build.identity for build in facts if not build.out}
     raced = {fact.variant: fact.layouts for fact in facts if fact.variant in variants.relinks}
     return RaceSetup(natural, variants, plan_key(file.study, hashes, raced), findings)
 
@@ -160,7 +160,8 @@ class PlannedPhase:
             self,
             variants=replace(self.variants, check=check),
             beside=tuple(
-                replace(each, variants=replace(each.variants, check=check)) for each in self.beside
+                replace(side_race, variants=replace(side_race.variants, check=check))
+                for side_race in self.beside
             ),
         )
 
@@ -168,7 +169,7 @@ class PlannedPhase:
 def race_phase(phase: PlannedPhase, context: StudyContext) -> PhaseOutcome:
     """Races what the store lacks. RaceFailed where the baseline fails; KeyboardInterrupt passes."""
     folder, name, key = context.folder, phase.record, phase.rounds.key
-    races = [(each.study, each.variants, each.plan) for each in phase.beside]
+    races = [(side_race.study, side_race.variants, side_race.plan) for side_race in phase.beside]
     # A trial that was damaged and deleted is raced again.
     missing = not phase.rounds.closed or any(
         missing_trials(*race, folder)
@@ -272,10 +273,10 @@ def plan_key(
     )
     said["workloads"] = [workload.identity for workload in study.workloads]
     if study.inputs:
-        said["inputs"] = {path: each.sha256 for path, each in study.inputs.items()}
+        said["inputs"] = {path: file.sha256 for path, file in study.inputs.items()}
     programs: dict[str, object] = {"study": said, "programs": dict(hashes)}
     if relinks:
-        programs["relinks"] = {name: list(each) for name, each in relinks.items()}
+        programs["relinks"] = {name: list(relink) for name, relink in relinks.items()}
     text = json.dumps(programs, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:_KEY_CHARACTERS]
 
@@ -315,7 +316,11 @@ def shown_by_the_race(
         if pilot is None:
             continue
         raced = sorted(
-            (each for each in trials if each.workload == name and each.mode is Mode.INTERLEAVED),
+            (
+                trial
+                for trial in trials
+                if trial.workload == name and trial.mode is Mode.INTERLEAVED
+            ),
             key=lambda trial: trial.round_index,
         )
         if len(raced) < TO_BE_SURE:

@@ -70,7 +70,7 @@ def sources_of(file: StudyFile, ports: Ports) -> list[str]:
         report = build_programs(file, cache, ports).report
     names: set[str] = set()
     together: set[str] = set()
-    for one in (each.seen for each in report.results if each.seen is not None):
+    for one in (result.seen for result in report.results if result.seen is not None):
         for unit in own_units(one):
             name = one.relative(unit.source)
             names.add(name)

@@ -102,8 +102,8 @@ def with_checks_of(record: Record, report: BuildReport) -> Record:
         else build
         for build in record.builds
     )
-    before = [each for each in record.findings if each.is_a(*_JUDGED_ANEW)]
-    found = [each for each in report.findings if each.is_a(*_JUDGED_ANEW)]
+    before = [finding for finding in record.findings if finding.is_a(*_JUDGED_ANEW)]
+    found = [finding for finding in report.findings if finding.is_a(*_JUDGED_ANEW)]
     findings = record.findings
     if set(before) != set(found):
         findings = (*(finding for finding in findings if finding not in before), *found)
@@ -163,7 +163,7 @@ def nobody_left(programs: BuiltPrograms) -> str:
     if not reasons:
         return ""
     said = [
-        f"{', '.join(each.variant for each in alike)}: {why}{_log(alike[0])}"
+        f"{', '.join(build.variant for build in alike)}: {why}{_log(alike[0])}"
         for why, alike in reasons.items()
     ]
     return (

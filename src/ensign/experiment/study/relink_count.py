@@ -92,8 +92,8 @@ def _affordable(study: Study, results: Sequence[BuildResult]) -> int:
     """Number of relinks that builds, done again, make in as long as the race takes."""
     allowed_s = parse_duration_ns(study.race.budget) / 1e9 * len(os.sched_getaffinity(0))
     relinked = [result for result in results if result.layouts]
-    one_s = sum(each.relink_s for each in relinked) / FIRST_RELINKS
-    build_s = sum(each.facts.build_s for each in relinked)
+    one_s = sum(result.relink_s for result in relinked) / FIRST_RELINKS
+    build_s = sum(result.facts.build_s for result in relinked)
     return int((allowed_s - build_s) / one_s) if one_s > 0 else MOST_RELINKS
 
 

@@ -27,7 +27,7 @@ def summed(trials: Sequence[Trial]) -> Trial:
     failures = tuple(failure for trial in trials for failure in trial.failures)
     gone = {failure.variant for failure in failures}
     whole = [trial.without(gone) for trial in trials]
-    by_name = [{each.variant: each for each in trial.variants} for trial in whole]
+    by_name = [{totals.variant: totals for totals in trial.variants} for trial in whole]
     span_ns = [max(trial.wall_ns, 1) for trial in whole]
     shares = (trial.running_share * span for trial, span in zip(whole, span_ns, strict=True))
     return replace(
@@ -38,7 +38,7 @@ def summed(trials: Sequence[Trial]) -> Trial:
             _added([those[totals.variant] for those in by_name]) for totals in whole[0].variants
         ),
         slices=one_after_the_other(whole),
-        findings=tuple(dict.fromkeys(each for trial in whole for each in trial.findings)),
+        findings=tuple(dict.fromkeys(finding for trial in whole for finding in trial.findings)),
         failures=failures,
         steal_ns=sum(trial.steal_ns for trial in whole),
     )
@@ -46,36 +46,36 @@ def summed(trials: Sequence[Trial]) -> Trial:
 
 def _added(totals: Sequence[VariantTotals]) -> VariantTotals:
     first = totals[0]
-    sums = {name: sum(getattr(each, name) for each in totals) for name in _ADDED}
-    waits = [each.cpu_wait_ns for each in totals if each.cpu_wait_ns is not None]
-    counters = [dict(each.counters) for each in totals]
+    sums = {name: sum(getattr(total, name) for total in totals) for name in _ADDED}
+    waits = [total.cpu_wait_ns for total in totals if total.cpu_wait_ns is not None]
+    counters = [dict(total.counters) for total in totals]
     return replace(
         first,
         **sums,
-        peak_memory_bytes=max(each.peak_memory_bytes for each in totals),
+        peak_memory_bytes=max(total.peak_memory_bytes for total in totals),
         cpu_wait_ns=sum(waits) if len(waits) == len(totals) else None,
         counters=tuple(
-            (name, sum(each[name] for each in counters))
+            (name, sum(counter[name] for counter in counters))
             for name in counters[0]
-            if all(name in each for each in counters)
+            if all(name in counter for counter in counters)
         ),
-        activity=_activity(totals, lambda each: each.activity),
-        load_activity=_activity(totals, lambda each: each.load_activity),
-        mapped=tuple(dict.fromkeys(file for each in totals for file in each.mapped)),
+        activity=_activity(totals, lambda total: total.activity),
+        load_activity=_activity(totals, lambda total: total.load_activity),
+        mapped=tuple(dict.fromkeys(file for total in totals for file in total.mapped)),
     )
 
 
 def _activity(
     totals: Sequence[VariantTotals], of: Callable[[VariantTotals], TaskActivity | None]
 ) -> TaskActivity | None:
-    known = [found for each in totals if (found := of(each)) is not None]
+    known = [found for total in totals if (found := of(total)) is not None]
     if len(known) < len(totals):
         return None
     sums: dict[str, int] = {}
-    for each in fields(TaskActivity):
-        values = [getattr(one, each.name) for one in known]
-        if each.name in _GREATEST_ACTIVITY:
-            sums[each.name] = max(values)
-        elif each.name != "waits":
-            sums[each.name] = sum(values)
+    for field in fields(TaskActivity):
+        values = [getattr(one, field.name) for one in known]
+        if field.name in _GREATEST_ACTIVITY:
+            sums[field.name] = max(values)
+        elif field.name != "waits":
+            sums[field.name] = sum(values)
     return replace(known[0], **sums, waits=tuple(wait for one in known for wait in one.waits))

@@ -79,16 +79,16 @@ def study_result(
     `longer` are the trials at longer slices, `relinked` those of the baseline's relinks, if there
     are any; what failed in one of them is nowhere.
     """
-    beside = (each for trial in (*longer, *relinked) for each in trial.failures)
+    beside = (failure for trial in (*longer, *relinked) for failure in trial.failures)
     record = replace(record, early=(*record.early, *beside))
     judged = judge(experiment_of(study), record, trials, finalists=finalists)
     gone = frozenset(failure.variant for failure in judged.result.failures)
     usual = [trial.without(gone) for trial in trials]
     raced = tuple(name for name in record.raced if name not in gone)
-    moved = slice_length_findings(study, raced, usual, [each.without(gone) for each in longer])
+    moved = slice_length_findings(study, raced, usual, [trial.without(gone) for trial in longer])
     spread = layouts_spread(study, judged.executions, record.relinks)
     built = {build.variant: build.raced_as for build in record.builds}
-    compilers = {each.variant: dict(each.choices).get(_COMPILER, "") for each in record.builds}
+    compilers = {facts.variant: dict(facts.choices).get(_COMPILER, "") for facts in record.builds}
     causes = cause_tables(study.explain, built, judged.costs, study.race.level)
     return replace(
         judged.result,
@@ -213,7 +213,7 @@ def with_redo(
     """
     study = (file.own or file.study).workloads
     raced_there = tuple(dict.fromkeys(map(workload_of, result.workload_names)))
-    every = raced_there == tuple(each.name for each in study)
+    every = raced_there == tuple(workload.name for workload in study)
     chosen = () if every else raced_there
     options = [word for name in chosen for word in ("--workload", name)]
     options += _limits(file, raced)
@@ -246,7 +246,7 @@ def _limits(file: StudyFile, raced: Mapping[str, str]) -> list[str]:
 
 def _redo_with(file: StudyFile, version: str) -> str:
     """Requirements of that command to repeat this study: version, and files by SHA-256."""
-    files = [each for each in (file.path, lock_path(file.path)) if each.exists()]
+    files = [path for path in (file.path, lock_path(file.path)) if path.exists()]
     hashed = (f"{each.name} {file_sha256(each)[:_SHOWN_DIGITS]}…" for each in files)
     return f"ensign {version}, {', '.join(hashed)}"
 

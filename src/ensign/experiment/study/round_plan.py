@@ -257,9 +257,9 @@ def _new_plan(study: Study, variants: VariantSet, key: str, found: Pilots) -> Ro
         fit.total_ns,
         together=together,
         most_variants={
-            name: each.most_variants
-            for name, each in pilots.items()
-            if each.most_variants is not None and each.most_variants != together
+            name: pilot.most_variants
+            for name, pilot in pilots.items()
+            if pilot.most_variants is not None and pilot.most_variants != together
         },
         at_once=connections_at_once(study, pilots),
         exact=exact_rounds(study) is not None,
@@ -268,18 +268,18 @@ def _new_plan(study: Study, variants: VariantSet, key: str, found: Pilots) -> Ro
         round_ns=fit.round_ns,
         spent_ns=found.spent_ns,
         relinks=variants.rotation,
-        overhead_ns=max(each.overhead_ns for each in pilots.values()),
+        overhead_ns=max(pilot.overhead_ns for pilot in pilots.values()),
         pilots=pilot_rounds(max(compared, 1), len(study.workloads), fit.rounds),
         memory_bytes=max(
             pilot.peak_memory_bytes * (fewest(together, pilot.most_variants) or compared + 2)
             for pilot in pilots.values()
         ),
         free_bytes=variants.memory_bytes,
-        self_timed={name: each.self_timed for name, each in pilots.items() if each.self_timed},
+        self_timed={name: pilot.self_timed for name, pilot in pilots.items() if pilot.self_timed},
         clock_unknown=tuple(
             name
-            for name, each in pilots.items()
-            if each.self_timed is None and name in found.sights
+            for name, pilot in pilots.items()
+            if pilot.self_timed is None and name in found.sights
         ),
         alone={
             workload.name: found.sights[workload.name]

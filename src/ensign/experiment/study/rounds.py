@@ -98,7 +98,7 @@ def race_plan(
     clock_ns = context.clock.monotonic_ns
     rounds.warm_up()
     state, _ = race_rounds(rounds, store, clock_ns, rounds.tell, used_ns)
-    trials = tuple(sorted(state.trials, key=lambda each: (each.round_index, each.workload)))
+    trials = tuple(sorted(state.trials, key=lambda trial: (trial.round_index, trial.workload)))
     return plan if plan.closed else rounds.closed(state), trials
 
 
@@ -301,9 +301,12 @@ class _StudyRounds:
     def _may_repeat(self, workload: str, state: RaceState) -> bool:
         """True unless it has what cannot be added up: a score, or percentiles of latency."""
         totals = [
-            each for trial in state.trials if trial.workload == workload for each in trial.variants
+            total
+            for trial in state.trials
+            if trial.workload == workload
+            for total in trial.variants
         ]
-        return not any(each.score is not None or each.scores or each.latency for each in totals)
+        return not any(total.score is not None or total.scores or total.latency for total in totals)
 
     def _execution_ns(self, workload: str, state: RaceState, plan: RoundPlan) -> float:
         own = [trial for trial in state.trials if trial.workload == workload]
@@ -326,7 +329,7 @@ class _StudyRounds:
 
     def _executions(self, state: RaceState) -> RoundCosts:
         names = [*(name for name, _ in self.variants.without(state.gone).artifacts), TWIN]
-        whole = (each for each in state.trials if each.round_index < state.rounds)
+        whole = (trial for trial in state.trials if trial.round_index < state.rounds)
         trials = (trial.without(state.gone) for trial in whole)
         tests = judged_tests(self.workloads, trials)
         return round_costs(tests.trials, names, tests.names, self.study.race.cost)

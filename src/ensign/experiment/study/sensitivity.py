@@ -154,7 +154,7 @@ def sensitivity_findings(
         except InputError:  # no measurable time: the judgment says so
             continue
         families += _families(study, costs, _Race(variants, own, reader))
-    growths = shown_growths([each.halves.changes for each in families], study.race.level)
+    growths = shown_growths([family.halves.changes for family in families], study.race.level)
     several = len(study.workloads) > 1
     return tuple(
         LAYOUT_SENSITIVE.found(_text(family, shown, several=several), family.variant)
@@ -171,8 +171,8 @@ def _is_untold(trials: Sequence[Trial]) -> bool:
         for variant in trial.variants
         if variant.code_samples
     ]
-    return any(each.unknown for each in told) and not any(
-        each.files or each.elsewhere or each.in_calls for each in told
+    return any(samples.unknown for samples in told) and not any(
+        samples.files or samples.elsewhere or samples.in_calls for samples in told
     )
 
 
@@ -225,7 +225,9 @@ def _halves(
 ) -> _Halves | None:
     """Samples of slow and of fast relinks, and what differs; None where they are too few."""
     sampled = race.samples_of(copies)
-    order = slowest_first(costs, {name: each.functions.total() for name, each in sampled.items()})
+    order = slowest_first(
+        costs, {name: samples.functions.total() for name, samples in sampled.items()}
+    )
     if not order:
         return None
     relinks = [sampled[name] for name in order]
@@ -237,8 +239,8 @@ def _halves(
 
 def _text(family: _Family, shown: Sequence[ShareChange[Key]], *, several: bool) -> str:
     where = f"on {family.workload}, " if several else ""
-    largest = sorted(shown, key=lambda each: each.fast - each.slow)[:_MOST_SHOWN]
-    functions = "; and ".join(_function(each, family) for each in largest)
+    largest = sorted(shown, key=lambda change: change.fast - change.slow)[:_MOST_SHOWN]
+    functions = "; and ".join(_function(change, family) for change in largest)
     return (
         f"{where}slow relinks spend {functions}; the standard deviation between relinks is "
         f"{100 * math.expm1(family.sd):.1f} %"
@@ -271,9 +273,9 @@ def loop_text(key: Key, slow: Sequence[RelinkSamples], fast: Sequence[RelinkSamp
     Neither is there one where relinks differ in the function's code, or in nothing.
     """
     every = [*slow, *fast]
-    if not all(key in each.places for each in every) or _lies_still(key, every):
+    if not all(key in relink_samples.places for relink_samples in every) or _lies_still(key, every):
         return ""
-    first, *others = (frozenset(loops_of(*each.places[key])) for each in every)
+    first, *others = (frozenset(loops_of(*relink_samples.places[key])) for relink_samples in every)
     samples: Counter[int] = Counter()
     for each in every:
         samples.update(each.offsets[key])

@@ -92,7 +92,9 @@ class Sharing:
             found += shared_finding(files, names, apart=True, subject=workload)
         reasons: dict[str, list[str]] = {}
         for workload, seen in self.by_workload.items():
-            for reason in {each.not_judged for each in seen.values() if not each.followed}:
+            for reason in {
+                execution.not_judged for execution in seen.values() if not execution.followed
+            }:
                 reasons.setdefault(reason, []).append(workload)
         for reason, workloads in reasons.items():
             text = f"not judged: whether variants write the same files: {reason}"
@@ -163,7 +165,7 @@ class StudyTracing:
         raced = [programs.report.result(name) for name, _ in programs.artifacts]
         traces = self._stored(key)
         if traces is None:
-            there = {(each.variant, each.workload) for each in known}
+            there = {(execution.variant, execution.workload) for execution in known}
             missing = missing_traces(study, raced, there)
             traces = (*known, *self._traced(study, variants, missing))
             said = {"traces": _TRACES.dump_python(traces, mode="json")}
@@ -225,9 +227,9 @@ class StudyTracing:
         wish = TraceOptions(study.race.ports, deadline_ns=deadline_ns, sample_us=SAMPLE_US)
         seen = self.tracer.trace(behind, wish)
         inside = f"{place.root}{os.sep}"
-        mapped = {each.path: each for each in seen.mapped if each.path not in env}
-        files = tuple(_file(each, seen, inside) for each in mapped.values())
-        ways = tuple(each for each in seen.ways if not each.path.startswith(inside))
+        mapped = {file.path: file for file in seen.mapped if file.path not in env}
+        files = tuple(_file(file, seen, inside) for file in mapped.values())
+        ways = tuple(file for file in seen.ways if not file.path.startswith(inside))
         outside = replace(seen, ways=ways, written=tuple(way.path for way in ways))
         gaps = seen.not_judged or ("" if seen.followed else "it could not be followed")
         return outside, RanOnce(name, workload.name, files, gaps)
@@ -277,7 +279,7 @@ def missing_traces(
         name = result.facts.variant
         alone = sum(file.loaded for file in result.facts.files) <= 1 and not result.made
         chosen = study.workloads[:1] if alone and number else study.workloads
-        found[name] = tuple(each for each in chosen if (name, each.name) not in known)
+        found[name] = tuple(workload for workload in chosen if (name, workload.name) not in known)
     return found
 
 

@@ -74,7 +74,7 @@ def _another_library(run: TrainingRun, seen: Sequence[RaceMapping]) -> str:
     if run.root is None:
         return ""
     root = run.root.resolve()
-    paths = [Path(each.path) for each in seen if not each.other_root]
+    paths = [Path(mapping.path) for mapping in seen if not mapping.other_root]
     others = [path for path in paths if not path.is_relative_to(root)]
     loaded = frozenset[str]().union(*(_names(path) for path in paths if path not in others))
     by_name = {name: path for path in others for name in _names(path) - loaded}

@@ -263,7 +263,7 @@ def _scored(variant: VariantSpec, workload: Workload) -> VariantSpec:
     if one is not None and one.asked.has_names:
         several = [("", one), *several]
         one = None
-    named = tuple(NamedPattern(name, each.asked) for name, each in several)
+    named = tuple(NamedPattern(name, section.asked) for name, section in several)
     score = variant.score if one is None else one.asked
     return replace(variant, score=score, scores=(*variant.scores, *named))
 

@@ -93,7 +93,7 @@ def flag_findings(seen: BuildEvidence) -> Iterator[Finding]:
         return
     units = _units(seen)
     lacks = _lacks(seen, units)
-    beside = [each for each in lacks if _is_beside(seen, each)]
+    beside = [lack for lack in lacks if _is_beside(seen, lack)]
     against = tuple(_against(seen, request, [e for e in lacks if e not in beside], len(units)))
     yield from _units_against(seen, request)
     yield from _leaks(seen, request)
@@ -184,15 +184,17 @@ def _is_untold(unit: Compiled, lack: Difference) -> bool:
     return told != lack.asked and not _is_as_good(replace(lack, there=told))
 
 
-def _is_as_good(each: Difference) -> bool:
+def _is_as_good(difference: Difference) -> bool:
     """True if a compiler just records it differently from what it was told."""
-    if each.asked == "off" or (each.subject == "D:_FORTIFY_SOURCE" and each.asked == "undefined"):
-        return each.there in (None, "off", "undefined")
-    if each.asked == "native":
-        return each.there is not None
-    if each.subject == _POSITION and each.asked in ("PIE", "pie"):
-        return each.there in ("PIC", "pic", "PIE", "pie")
-    return each.subject == "O" and {each.asked, each.there} == {"-O0", None}
+    if difference.asked == "off" or (
+        difference.subject == "D:_FORTIFY_SOURCE" and difference.asked == "undefined"
+    ):
+        return difference.there in (None, "off", "undefined")
+    if difference.asked == "native":
+        return difference.there is not None
+    if difference.subject == _POSITION and difference.asked in ("PIE", "pie"):
+        return difference.there in ("PIC", "pic", "PIE", "pie")
+    return difference.subject == "O" and {difference.asked, difference.there} == {"-O0", None}
 
 
 def _can_judge(unit: Compiled, flag: str) -> bool:
@@ -210,7 +212,7 @@ def _is_beside(seen: BuildEvidence, lack: _Lack) -> bool:
 
 
 def _beside_others(seen: BuildEvidence, lacks: Sequence[_Lack]) -> Iterator[Finding]:
-    for files, those in grouped((seen.elsewhere[each.flag], each) for each in lacks).items():
+    for files, those in grouped((seen.elsewhere[lack.flag], lack) for lack in lacks).items():
         text = (
             f"no compile unit ({those[0].judged}) of {seen.name} has {', '.join(map(str, those))}, "
             f"which {shown(files)} {'have' if len(files) > 1 else 'has'}, as was asked for; hand "
@@ -222,7 +224,7 @@ def _beside_others(seen: BuildEvidence, lacks: Sequence[_Lack]) -> Iterator[Find
 def _against(
     seen: BuildEvidence, request: Request, lacks: Sequence[_Lack], count: int
 ) -> Iterator[Finding]:
-    missing = [each for each in lacks if each.by_all and not each.overridden]
+    missing = [lack for lack in lacks if lack.by_all and not lack.overridden]
     for each in lacks:
         if each.overridden:
             yield _overridden(seen, each)
@@ -231,7 +233,7 @@ def _against(
     if missing:
         named = ", ".join(map(str, missing))
         text = f"no compile unit ({count}) has {named}, which was asked for"
-        untold = any(each.untold for each in missing)
+        untold = any(lack.untold for lack in missing)
         if untold:
             text = f"{text}; a build that ignores its variables gets them by {_REWRITE}"
             text = f"{text}; {_BY_SYSTEM}"

@@ -48,7 +48,7 @@ def judge_all(program: BuildEvidence, others: Sequence[BuildEvidence]) -> tuple[
         program = replace(program, log=log)
     program, *others = _with_elsewhere((program, *others))
     found = list(judge(program))
-    known = {(each.code, each.text) for each in found}
+    known = {(finding.code, finding.text) for finding in found}
     for seen in others:
         # The same rule about the same tree says the same but for the file's name.
         found += (
@@ -72,7 +72,7 @@ def _with_elsewhere(every: Sequence[BuildEvidence]) -> tuple[BuildEvidence, ...]
 def _objects_of(every: Sequence[BuildEvidence]) -> dict[str, frozenset[str]]:
     """Sources of what runs, with the objects that calls made of them; none where one is unknown."""
     calls = grouped((unit.source, unit.call) for seen in every for unit in own_units(seen))
-    return {source: frozenset(_objects(each)) for source, each in calls.items()}
+    return {source: frozenset(_objects(call)) for source, call in calls.items()}
 
 
 def _objects(calls: Sequence[Call | None]) -> list[str]:

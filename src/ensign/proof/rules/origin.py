@@ -27,7 +27,7 @@ def origin_findings(seen: BuildEvidence) -> Iterator[Finding]:
     if seen.request is None:
         return
     for file in seen.proof.origins:
-        strays = grouped((each.why, each) for each in undeclared(file.strays, seen.request))
+        strays = grouped((stray.why, stray) for stray in undeclared(file.strays, seen.request))
         for why in _WHERE:
             if why in strays:
                 yield seen.finding(NOT_FROM_THIS_BUILD, _not_from_here(file, strays[why], why))
@@ -74,7 +74,7 @@ def _wrong_compilers(request: Request, file: FileOrigins) -> Iterator[str]:
         beside_rust = rust and not any(name.endswith(".rs") for name in names)
         if program not in request.programs and not beside_rust:
             yield f"{program} compiled {shown(names)}"
-    unrecorded = (each for each in file.strays if each.why is Why.UNRECORDED)
+    unrecorded = (stray for stray in file.strays if stray.why is Why.UNRECORDED)
     made = grouped(pair for stray in unrecorded for pair in _made_by(stray))
     for compiler, parts in made.items():
         if compiler != request.compiler:
@@ -98,9 +98,9 @@ def origin_lines(seen: BuildEvidence) -> Iterator[str]:
         if file.unknown:
             yield f"not judged: which build the objects of {file.path} are from: {file.unknown}"
             continue
-        unrecorded = [each for each in file.strays if each.why is Why.UNRECORDED]
-        silent = [each.name for each in unrecorded if not each.units]
-        told = [each.name for each in unrecorded if each.units]
+        unrecorded = [stray for stray in file.strays if stray.why is Why.UNRECORDED]
+        silent = [stray.name for stray in unrecorded if not stray.units]
+        told = [stray.name for stray in unrecorded if stray.units]
         if file.objects:
             yield f"{file.path}: {file.objects} objects come from recorded calls of this build"
         if told:
@@ -109,14 +109,14 @@ def origin_lines(seen: BuildEvidence) -> Iterator[str]:
                 f"are judged by their debug information: {some(told)}"
             )
         if silent:
-            by = sorted({text for each in unrecorded for text in each.comments})
+            by = sorted({text for stray in unrecorded for text in stray.comments})
             compilers = f" (they name {', '.join(by)})" if by else ""
             yield (
                 f"not judged: who compiled {len(silent)} objects in {file.path}, how: no recorded "
                 f"call made them, and they have no debug information{compilers}: {some(silent)}"
             )
         if seen.request is not None:
-            left = {each.name for each in undeclared(file.strays, seen.request)}
+            left = {stray.name for stray in undeclared(file.strays, seen.request)}
             declared = [stray.name for stray in file.strays if stray.name not in left]
             if declared:
                 yield f"{file.path}: linked as the study declares: {some(declared)}"

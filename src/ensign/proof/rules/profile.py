@@ -81,7 +81,7 @@ def _stale(
             for profile in profiles
             if not profile.path.endswith(".gcda") or _is_of_unit(unit, profile.name)
         ]
-        newest = max(fitting, key=lambda each: each.written_ns, default=None)
+        newest = max(fitting, key=lambda dated: dated.written_ns, default=None)
         if newest is not None and newest.is_older(written.get(unit.source, 0)):
             stale[unit.source] = newest.name
     if stale:
@@ -148,7 +148,7 @@ def _questions(
 
 def _flags(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[str]:
     silent = [unit.source for unit in units if unit.words is None]
-    others = {each.compiler for each in seen.proof.binary.units if each.kind is UnitKind.OTHER}
+    others = {unit.compiler for unit in seen.proof.binary.units if unit.kind is UnitKind.OTHER}
     if not units and others:
         yield (
             f"the flags of its units: {', '.join(sorted(others))} made them, and only those of C "

@@ -70,7 +70,7 @@ def rust_findings(seen: BuildEvidence) -> Iterator[Finding]:
     if request is None:
         return
     yield from _own_rustflags(seen)
-    crates = [each for each in crates_of(seen) if not seen.has_own_flags(each.path)]
+    crates = [crate for crate in crates_of(seen) if not seen.has_own_flags(crate.path)]
     if not crates:
         return
     words = [word for word in request.flags.compile if word.startswith("-C") and word != "-C"]
@@ -111,11 +111,11 @@ def _against(
     seen: BuildEvidence, option: str, wanted: str, crates: Sequence[Crate]
 ) -> Iterator[Finding]:
     others = [crate for crate in crates if not crate.has(option, wanted)]
-    there = ", ".join(sorted({each.value(option) or "nothing" for each in others}))
-    asked, names = f"-C {option}={wanted}", shown([each.name for each in others])
+    there = ", ".join(sorted({crate.value(option) or "nothing" for crate in others}))
+    asked, names = f"-C {option}={wanted}", shown([crate.name for crate in others])
     where = f"look at {_WAYS_OUT.get(option, 'what else gives flags to rustc')}"
     if 0 < len(others) < len(crates):
-        paths = ", ".join(f'"{seen.relative(each.path)}"' for each in others[:3])
+        paths = ", ".join(f'"{seen.relative(crate.path)}"' for crate in others[:3])
         text = (
             f"{asked} was asked for, but {len(others)} of {len(crates)} crates have {there}: "
             f"{names}; {where}, or declare them: build.own_flags = [{paths}]"
@@ -139,12 +139,12 @@ def _unrequested_lto(seen: BuildEvidence, crates: Sequence[Crate]) -> Iterator[F
 
 
 def _lto(seen: BuildEvidence, wanted: str, crates: Sequence[Crate]) -> Iterator[Finding]:
-    lacking = [each for each in crates if each.links and each.value("lto") != wanted]
+    lacking = [crate for crate in crates if crate.links and crate.value("lto") != wanted]
     bare = [
         crate.name for crate in crates if crate.options.get("embed-bitcode") in ("no", "n", "off")
     ]
     if lacking:
-        there = ", ".join(sorted({each.value("lto") for each in lacking}))
+        there = ", ".join(sorted({crate.value("lto") for crate in lacking}))
         text = (
             f"-C lto={wanted} was asked for, but rustc linked {shown([e.name for e in lacking])} "
             f"with lto={there}: LTO did not happen as asked; look for 'lto' in --config, "
@@ -162,7 +162,7 @@ def _lto(seen: BuildEvidence, wanted: str, crates: Sequence[Crate]) -> Iterator[
 def _unused_parts(seen: BuildEvidence) -> Iterator[Finding]:
     """Crates that nothing uses, and C code that is in the program, or is not."""
     crates = crates_of(seen)
-    made = {output.path: at for at, each in enumerate(crates) for output in each.call.outputs}
+    made = {output.path: at for at, crate in enumerate(crates) for output in crate.call.outputs}
     uses = _uses(seen.log, crates)
     unused = _unused(crates, made, uses)
     # What is a dependency of such a crate alone is not in it either, but nobody's mistake.
@@ -189,7 +189,7 @@ def _uses(log: str, crates: Sequence[Crate]) -> list[set[str]]:
     A library and a program of one package have one name: of these nothing is taken away.
     """
     unused = {(user, used) for used, user in _UNUSED.findall(log)}
-    count = Counter(each.name for each in crates)
+    count = Counter(crate.name for crate in crates)
     return [
         {
             path
@@ -202,7 +202,7 @@ def _uses(log: str, crates: Sequence[Crate]) -> list[set[str]]:
 
 def _unused(crates: Sequence[Crate], made: Mapping[str, int], uses: Sequence[set[str]]) -> set[int]:
     """Those that no chain of uses leads to from what is linked."""
-    waiting = [at for at, each in enumerate(crates) if each.links]
+    waiting = [at for at, crate in enumerate(crates) if crate.links]
     unused = set(range(len(crates))) if waiting else set()
     while waiting:
         at = waiting.pop()
@@ -264,7 +264,7 @@ def rust_lines(seen: BuildEvidence) -> Iterator[str]:
     if not crates:
         yield "flags of rustc: unknown, because no call of it was recorded"
         return
-    levels = sorted({f"opt-level {each.value('opt-level')}" for each in crates})
+    levels = sorted({f"opt-level {crate.value('opt-level')}" for crate in crates})
     yield f"{len(crates)} crates compiled by recorded calls of rustc: {', '.join(levels)}"
     for each in crates:
         names = ("lto", "codegen-units", "panic", "target-cpu")

@@ -178,20 +178,30 @@ def _fortified(seen: BuildEvidence) -> Iterator[Finding]:
 def object_findings(seen: BuildEvidence, objects: Sequence[ObjectFacts]) -> Iterator[Finding]:
     """Compilers, LTO and FORTIFY that only some objects have, where no flags tell it already."""
     units = own_units(seen)
-    compiled = [each for each in objects if each.compilers or each.language]
+    compiled = [
+        object_facts for object_facts in objects if object_facts.compilers or object_facts.language
+    ]
     if all(unit.words is None for unit in units):
-        made = grouped((compiler, each.name) for each in compiled for compiler in each.compilers)
+        made = grouped(
+            (compiler, object_facts.name)
+            for object_facts in compiled
+            for compiler in object_facts.compilers
+        )
         yield from mixed_compilers(seen, made, "objects")
-        without = [each.name for each in compiled if not each.language]
+        without = [object_facts.name for object_facts in compiled if not object_facts.language]
         if 0 < len(without) < len(compiled):
             text = (
                 f"the objects differ: {len(compiled) - len(without)} of {len(compiled)} are for "
                 f"LTO, not {shown(without)}"
             )
             yield seen.finding(FLAGS_MAY_DIFFER, text)
-    checked = [each.name for each in compiled if each.checked - {"__stack_chk"}]
+    checked = [
+        object_facts.name for object_facts in compiled if object_facts.checked - {"__stack_chk"}
+    ]
     plain = [
-        each.name for each in compiled if each.unchecked & _ALWAYS_CHECKED and not each.checked
+        object_facts.name
+        for object_facts in compiled
+        if object_facts.unchecked & _ALWAYS_CHECKED and not object_facts.checked
     ]
     if checked and plain and not any(unit.asked for unit in units):
         text = f"FORTIFY is in {shown(checked)}, not in {shown(plain)}"

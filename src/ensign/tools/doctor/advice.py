@@ -241,12 +241,12 @@ def _target(look: ProgramLook, offers: Offers) -> _Reason | None:
 
 def _beyond(look: ProgramLook, level: str) -> str:
     """Instructions that the code asks for and the level does not have."""
-    lacking = [each for each in look.asked if each.name not in LEVELS[level]]
+    lacking = [asked_set for asked_set in look.asked if asked_set.name not in LEVELS[level]]
     if not lacking:
         return ""
-    said = ", ".join(f"{each.name} ({each.where})" for each in lacking[:_SOME])
+    said = ", ".join(f"{asked_set.name} ({asked_set.where})" for asked_set in lacking[:_SOME])
     said += f" and {len(lacking) - _SOME} more" if len(lacking) > _SOME else ""
-    flags = " ".join(dict.fromkeys(each.flag for each in lacking[:_SOME]))
+    flags = " ".join(dict.fromkeys(asked_set.flag for asked_set in lacking[:_SOME]))
     return (
         f"; no level of x86-64 up to it has what the code asks for besides: {said}, which {flags} "
         "would allow on hosts that have it"

@@ -281,7 +281,10 @@ def _folder(
     folder = folder.absolute()
     objects, unindexed = read_tree(folder)
     supposed = tuple(_artifacts(beside, objects, processes))
-    built = tuple(_borne_out(each, beside) if each.proof.binary.read else each for each in supposed)
+    built = tuple(
+        _borne_out(evidence, beside) if evidence.proof.binary.read else evidence
+        for evidence in supposed
+    )
     read = objects_below(beside.files)
     if not built and not objects.count and not unindexed and not beside.calls and not read:
         raise InputError(
@@ -289,19 +292,21 @@ def _folder(
             f"archive, or list of commands that links one{'; ' if beside.unasked else ''}"
             f"{beside.unasked}"
         )
-    offered = archives_of(beside.files) if any(each.proof.link.unknown for each in built) else {}
+    offered = (
+        archives_of(beside.files) if any(evidence.proof.link.unknown for evidence in built) else {}
+    )
     archives = BuildEvidence(folder.name, Proof(Binary(str(folder)), unindexed=unindexed))
     findings = [*archiver_findings(archives)]
-    for each, before in zip(built, supposed, strict=True):
-        findings += _judged(each, beside)
-        if offered and each.proof.link.unknown:
-            findings += _passed_over(each, offered, folder)
-        if each is not before and contradicted(before) is None:
+    for build_evidence, before in zip(built, supposed, strict=True):
+        findings += _judged(build_evidence, beside)
+        if offered and build_evidence.proof.link.unknown:
+            findings += _passed_over(build_evidence, offered, folder)
+        if build_evidence is not before and contradicted(before) is None:
             findings += judge(_of_commands_alone(before))
-    examined = [Examined(each.subject, describe(each)) for each in built]
+    examined = [Examined(evidence.subject, describe(evidence)) for evidence in built]
     # What a program does not say of its units, its objects or the commands may.
     linked = not (beside.supposed and read)
-    if not all(_is_told(each, linked=linked) for each in built) or not built:
+    if not all(_is_told(evidence, linked=linked) for evidence in built) or not built:
         parts = _of_objects(folder.name, read, objects, beside)
         parts = _borne_out(parts, beside) if read else parts
         # Commands of a dry run alone were judged with what they link.
@@ -315,7 +320,7 @@ def _folder(
         tuple(dict.fromkeys(findings)),
         beside.unasked,
     )
-    return checkup, tuple(each for each in built if each.proof.binary.read)
+    return checkup, tuple(evidence for evidence in built if evidence.proof.binary.read)
 
 
 def _is_told(seen: BuildEvidence, *, linked: bool) -> bool:

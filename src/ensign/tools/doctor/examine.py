@@ -90,7 +90,7 @@ class _KnownPrograms:
 
     def versions(self, pattern: str) -> frozenset[str]:
         """The LLVM versions in the names that match."""
-        found = (re.search(r"-(\d+)$", each.name) for each in self.matching(pattern))
+        found = (re.search(r"-(\d+)$", program.name) for program in self.matching(pattern))
         return frozenset(match[1] for match in found if match)
 
 

@@ -76,8 +76,8 @@ def find_record(folder: Path, named: Path | None = None) -> FoundRecord | None:
         return FoundRecord(named, read_record(named))
     folder = folder.absolute()
     owner = folder.stat().st_uid
-    for each in (folder, *folder.parents)[:_MOST_FOLDERS_UP]:
-        file = each / RECORD_FILE
+    for path in (folder, *folder.parents)[:_MOST_FOLDERS_UP]:
+        file = path / RECORD_FILE
         if file.is_file() and file.lstat().st_uid == owner:
             return FoundRecord(file, read_record(file))
     return None

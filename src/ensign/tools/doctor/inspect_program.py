@@ -109,11 +109,11 @@ def with_mapped(look: ProgramLook, process: RunningProcess) -> ProgramLook:
     """With the libraries that are really there."""
     found = tuple(
         Library(
-            Path(each.path).name,
-            each.readable or Path(each.path),
-            read_identity(each.readable) if each.readable else None,
+            Path(mapped_file.path).name,
+            mapped_file.readable or Path(mapped_file.path),
+            read_identity(mapped_file.readable) if mapped_file.readable else None,
         )
-        for each in process.mapped
+        for mapped_file in process.mapped
     )
     return replace(look, libraries=found, mapped=True)
 
@@ -132,7 +132,7 @@ def completed(
 
 
 def _of_libraries(look: ProgramLook) -> Iterator[Finding]:
-    paths = [each.path for each in look.libraries or () if each.path is not None]
+    paths = [library.path for library in look.libraries or () if library.path is not None]
     names = ", ".join(path.name for path in paths if links_fast_math(path))
     if names:
         text = f"loads libraries with fast-math start-up code ({names}): {FLUSHED}"
@@ -145,12 +145,12 @@ def of_process(
     """Facts of the running one alone: files that were replaced under it, its CPU time."""
     findings = [
         FILE_REPLACED.found(
-            f"{each.path} was deleted or replaced while process {process.number} runs the old one; "
-            "restart it to have the new one",
+            f"{mapped_file.path} was deleted or replaced while process {process.number} runs the "
+            "old one; restart it to have the new one",
             Path(process.program).name,
         )
-        for each in process.mapped
-        if each.deleted and (".so" in Path(each.path).name)
+        for mapped_file in process.mapped
+        if mapped_file.deleted and (".so" in Path(mapped_file.path).name)
     ]
     if process.deleted:
         text = f"the file of process {process.number} was deleted or replaced; it runs the old one"
@@ -173,7 +173,7 @@ def of_process(
 
 def _run(process: RunningProcess) -> str:
     """Files that it runs besides its own."""
-    java = any(Path(each.path).name == _JAVA for each in process.mapped)
+    java = any(Path(mapped_file.path).name == _JAVA for mapped_file in process.mapped)
     return "; it runs Java, which is compiled in the process and not in any file" if java else ""
 
 
@@ -220,8 +220,8 @@ def _study_said(each: Mapping[str, str]) -> str:
 def asked_sets(seen: BuildEvidence) -> tuple[AskedSet, ...]:
     """Each once, in the order of their names; sources are read as far as they are there."""
     found: dict[str, AskedSet] = {}
-    for each in (*_by_flags(seen), *_by_guards(seen)):
-        found.setdefault(each.name, each)
+    for asked_set in (*_by_flags(seen), *_by_guards(seen)):
+        found.setdefault(asked_set.name, asked_set)
     return tuple(found[name] for name in sorted(found))
 
 

@@ -137,7 +137,7 @@ def _made_by(look: ProgramLook) -> Fact:
             f"{name or 'unnamed'} ({pluralize(number, 'unit')})"
             for name, number in counts.most_common()
         )
-        more = tuple(f"{each.compiler}: {each.name}" for each in units)
+        more = tuple(f"{unit.compiler}: {unit.name}" for unit in units)
         return Fact("compiler", said, more)
     if named:
         text = (
@@ -167,7 +167,7 @@ def _levels(look: ProgramLook) -> Fact:
     if look.by_rust and not look.recorded:
         return Fact("flags", "unknown: rustc writes none into what it makes")
     if not look.recorded:
-        if look.compiled and all(each.kind is UnitKind.OTHER for each in look.compiled):
+        if look.compiled and all(unit.kind is UnitKind.OTHER for unit in look.compiled):
             return Fact("flags", "not judged: only those of C and C++ are")
         silent = bool(look.compiled)
         unknown = "unknown: its units record none (Clang: -grecord-command-line would)"
@@ -275,8 +275,8 @@ def _libraries(look: ProgramLook) -> Iterator[Fact]:
     if not look.libraries:
         yield Fact("libraries", "none")
         return
-    shown = [_library(each) for each in look.libraries]
-    more = tuple(f"{each.name} => {each.path or 'not found'}" for each in look.libraries)
+    shown = [_library(library) for library in look.libraries]
+    more = tuple(f"{library.name} => {library.path or 'not found'}" for library in look.libraries)
     text = ", ".join(shown[:_SOME]) + (
         f" and {len(shown) - _SOME} more" if len(shown) > _SOME else ""
     )
@@ -287,11 +287,11 @@ def _libraries(look: ProgramLook) -> Iterator[Fact]:
     yield Fact("mapped" if look.mapped else "libraries", text, more)
 
 
-def _library(each: Library) -> str:
-    if not each.version:
-        return each.name
-    of_symbols = " " in each.version
-    return f"{each.name} ({'up to ' if of_symbols else ''}{each.version})"
+def _library(library: Library) -> str:
+    if not library.version:
+        return library.name
+    of_symbols = " " in library.version
+    return f"{library.name} ({'up to ' if of_symbols else ''}{library.version})"
 
 
 def allocator_of(look: ProgramLook) -> tuple[str, str]:
@@ -328,7 +328,7 @@ def _linker(look: ProgramLook) -> Iterator[Fact]:
 
 def levels_of(crates: Sequence[Crate]) -> Fact:
     """Their levels; all options of each as details."""
-    levels = Counter(f"opt-level {each.value('opt-level')}" for each in crates)
+    levels = Counter(f"opt-level {crate.value('opt-level')}" for crate in crates)
     said = ", ".join(
         f"{level} ({pluralize(number, 'crate')})" for level, number in levels.most_common()
     )
@@ -348,9 +348,9 @@ def lto_of_crates(crates: Sequence[Crate]) -> str:
     """Options of rustc at the link."""
     linked = [crate for crate in crates if crate.links]
     if optimizes_across(linked):
-        kinds = sorted({each.value("lto") for each in linked if each.value("lto") in _ACROSS})
+        kinds = sorted({crate.value("lto") for crate in linked if crate.value("lto") in _ACROSS})
         return f"done by rustc across {pluralize(len(crates), 'crate')} ({', '.join(kinds)})"
-    if any("linker-plugin-lto" in each.options for each in linked):
+    if any("linker-plugin-lto" in crate.options for crate in linked):
         return "left to the linker (linker-plugin-lto)"
     return "none across crates"
 

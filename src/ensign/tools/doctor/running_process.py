@@ -78,7 +78,9 @@ def read_process(number: int, root: Path = Path("/proc")) -> RunningProcess:
         program=program,
         executable=place / "exe",
         deleted=name.endswith(_DELETED),
-        mapped=tuple(each for each in _mapped(maps, place) if each.path != program),
+        mapped=tuple(
+            mapped_file for mapped_file in _mapped(maps, place) if mapped_file.path != program
+        ),
         user_ticks=int(fields[_USER]),
         system_ticks=int(fields[_SYSTEM]),
     )

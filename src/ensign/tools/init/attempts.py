@@ -193,12 +193,12 @@ def suite_attempts(
 
     A study runs them in the source folder, without other files that the build made.
     """
-    by_path = {each.path: each for each in programs}
-    for each in suite:
-        program = by_path.get(each.argv[0]) if each.argv else None
-        made = any(f"{BUILD_FOLDER}/" in word for word in each.argv[1:])
+    by_path = {executable.path: executable for executable in programs}
+    for command in suite:
+        program = by_path.get(command.argv[0]) if command.argv else None
+        made = any(f"{BUILD_FOLDER}/" in word for word in command.argv[1:])
         if program is not None and not made:
-            yield Attempt(program, each.argv[1:], env=each.env)
+            yield Attempt(program, command.argv[1:], env=command.env)
 
 
 def fitting(samples: Sequence[Sample], text: str) -> tuple[list[Sample], list[Sample]]:
@@ -210,7 +210,7 @@ def fitting(samples: Sequence[Sample], text: str) -> tuple[list[Sample], list[Sa
             bool(kind) and re.search(rf"(?<![a-z]){kind}(?![a-z])", text, re.IGNORECASE) is not None
         )
 
-    return list(filter(named, samples)), [each for each in samples if not named(each)]
+    return list(filter(named, samples)), [sample for sample in samples if not named(sample)]
 
 
 def attempts(

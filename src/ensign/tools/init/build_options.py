@@ -60,10 +60,10 @@ def _of_meson(text: bytes) -> Iterator[str]:
         options = read_json(text)
     except ValueError:
         return
-    for each in options if isinstance(options, list) else ():
-        if not isinstance(each, dict) or each.get("section") != "user":
+    for option in options if isinstance(options, list) else ():
+        if not isinstance(option, dict) or option.get("section") != "user":
             continue
-        name, value = str(each.get("name", "")), each.get("value")
+        name, value = str(option.get("name", "")), option.get("value")
         if _makes_programs(name) and re.fullmatch(r"[\w.-]+", name):
             if value is False:
                 yield f"-D{name}=true"
@@ -79,8 +79,8 @@ def of_cargo(text: str) -> tuple[str, ...]:
         return ()
     programs = manifest.get("bin")
     wanted: dict[str, None] = {}
-    for each in programs if isinstance(programs, list) else ():
-        features = each.get("required-features") if isinstance(each, dict) else None
+    for program in programs if isinstance(programs, list) else ():
+        features = program.get("required-features") if isinstance(program, dict) else None
         for feature in features if isinstance(features, list) else ():
             if isinstance(feature, str) and re.fullmatch(r"[\w/+-]+", feature):
                 wanted[feature] = None

@@ -55,7 +55,7 @@ def nothing_ran(
     if command:
         how = _told([failures[0]])
         return f"{folder} builds ({names}), but '{command}' {how}; name another"
-    ways = Counter(each.how for each in failures).most_common(_MOST_WAYS)
+    ways = Counter(tried.how for tried in failures).most_common(_MOST_WAYS)
     told = ", ".join(
         f"{count} × {_told([failure for failure in failures if failure.how == how])}"
         for how, count in ways

@@ -82,7 +82,7 @@ class Exploration:
 
     def programs(self) -> tuple[Executable, ...]:
         """The executables that the build made."""
-        return tuple(Executable(each.path) for each in self.made if each.kind == "program")
+        return tuple(Executable(target.path) for target in self.made if target.kind == "program")
 
     def library_folders(self) -> tuple[str, ...]:
         """Folders of shared libraries of the build, as commands see them."""
@@ -92,16 +92,16 @@ class Exploration:
         return tuple(sorted(folders))
 
     def _libraries(self) -> tuple[Target, ...]:
-        return tuple(each for each in self.made if each.kind == "shared library")
+        return tuple(target for target in self.made if target.kind == "shared library")
 
     def libraries_of(self, program: Executable) -> tuple[str, ...]:
         """Shared libraries of the build that a program, or one of these, asks for by name."""
         by_name: dict[str, str] = {}
         tree = self.opened.tree
-        for each in self._libraries():
-            dynamic = read_dynamic(tree / each.path)
+        for target in self._libraries():
+            dynamic = read_dynamic(tree / target.path)
             if dynamic is not None:
-                by_name.setdefault(dynamic.soname or each.name, each.path)
+                by_name.setdefault(dynamic.soname or target.name, target.path)
         found: dict[str, None] = {}
         pending = [program.path]
         while pending:
@@ -119,12 +119,12 @@ class Exploration:
         Without crates that were fetched for its build: races run where these are not.
         """
         found: dict[str, int] = {}
-        for each in walk(self.source, on_error=passed_over):
-            if each.name.startswith(f"{VENDORED}/"):
+        for entry in walk(self.source, on_error=passed_over):
+            if entry.name.startswith(f"{VENDORED}/"):
                 continue
-            size = each.status.st_size
-            if stat.S_ISREG(each.status.st_mode) and 0 < size <= _LARGEST_SAMPLE_BYTES:
-                found[each.name] = size
+            size = entry.status.st_size
+            if stat.S_ISREG(entry.status.st_mode) and 0 < size <= _LARGEST_SAMPLE_BYTES:
+                found[entry.name] = size
             if len(found) >= _MOST_FILES:
                 break
         return found
@@ -186,8 +186,12 @@ class Exploration:
             self.opened.run(((*self.opened.stage.commands[-1], *before, *words),))
         except StageFailedError:
             return self, {}
-        made = tuple(each for each in self.opened.made() if each not in self.made)
-        new = {each.path: asked.get(each.path) or words for each in made if each.kind == "program"}
+        made = tuple(target for target in self.opened.made() if target not in self.made)
+        new = {
+            target.path: asked.get(target.path) or words
+            for target in made
+            if target.kind == "program"
+        }
         return replace(self, made=(*self.made, *made)), new
 
     def _on_demand(self) -> dict[str, tuple[str, ...]]:
@@ -207,7 +211,9 @@ class Exploration:
             if target.kind == "program" and not _is_made(tree / target.path)
         }
         order = ranked([Executable(path) for path in missing], "")
-        return {each.path: (missing[each.path],) for each in order[:_MOST_ON_DEMAND]}
+        return {
+            executable.path: (missing[executable.path],) for executable in order[:_MOST_ON_DEMAND]
+        }
 
     def help_of(self, program: Executable) -> str:
         """A program's text on how it is used; empty where it says nothing."""
@@ -302,10 +308,10 @@ class Exploration:
 
         spent = _Spent(
             followed.cpu_ns,
-            share_of_user=share(lambda each: each.user_ns),
-            share_of_cpu=share(lambda each: each.cpu_ns),
+            share_of_user=share(lambda time: time.user_ns),
+            share_of_cpu=share(lambda time: time.cpu_ns),
         )
-        return spent, any(each.path.startswith(inside) for each in followed.written)
+        return spent, any(change.path.startswith(inside) for change in followed.written)
 
     def _laid_down(self, sample: Sample) -> Path:
         """The sample in the tree, as the commands are to read it."""

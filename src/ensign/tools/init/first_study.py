@@ -106,7 +106,7 @@ def recognized_systems(folder: Path, system: str = "") -> tuple[Recognized, ...]
     """
     found = recognize(listing_of(folder))
     if system:
-        found = tuple(each for each in found if each.system == system)
+        found = tuple(recognized for recognized in found if recognized.system == system)
     if found:
         return found
     what = f"no {system} build" if system else "no build system that ensign knows"
@@ -275,7 +275,7 @@ def _of_programs(
     files, texts = usage.files, usage.texts.values()
     samples = samples_of(files, _MOST_SAMPLES)
     every = [Sample(name, size) for name, size in sorted(files.items(), key=lambda each: -each[1])]
-    for program in [each for each in order if not is_test(each)][:_MOST_PROGRAMS]:
+    for program in [executable for executable in order if not is_test(executable)][:_MOST_PROGRAMS]:
         said = usage.of(program)
         of_name = " ".join(f".{each}" for each in formats_of_name(program.name))
         best = _to_read(samples, f"{program.name} {of_name} {said}")
@@ -304,15 +304,17 @@ def _to_read(samples: Sequence[Sample], text: str) -> list[Sample]:
     Made are those that it names, and those of which the tree has some to read.
     """
     named, others = fitting(samples, text)
-    kinds = " ".join(each.suffix for each in (*named, *others) if is_made_whole(each.suffix))
-    for_tests = [each for each in others if is_for_tests(each.path)][:_MOST_FOR_TESTS]
+    kinds = " ".join(sample.suffix for sample in (*named, *others) if is_made_whole(sample.suffix))
+    for_tests = [sample for sample in others if is_for_tests(sample.path)][:_MOST_FOR_TESTS]
     rest = [other for other in others if other not in for_tests]
     return [*named, *for_tests, *made_samples(f"{text} {kinds}", _MOST_MADE), *rest]
 
 
 def _on_anything(order: Sequence[Executable]) -> Iterator[Attempt]:
     """Made files for programs that do not say what they read."""
-    for program in [each for each in order if not is_test(each)][:_MOST_ONANYTHING]:
+    for program in [executable for executable in order if not is_test(executable)][
+        :_MOST_ONANYTHING
+    ]:
         for suffix, words in product(ANYTHING, ((), (INPUT,))):
             yield Attempt(program, words, made_sample(suffix))
 
@@ -331,7 +333,7 @@ def _of_suite(exploration: Exploration, order: Sequence[Executable]) -> Iterator
 def _of_tests(exploration: Exploration, order: Sequence[Executable]) -> Iterator[Attempt]:
     _, tests = exploration.suite()
     yield from suite_attempts(tests, order)
-    for program in [each for each in order if is_test(each)][:_MOST_PROGRAMS]:
+    for program in [executable for executable in order if is_test(executable)][:_MOST_PROGRAMS]:
         yield Attempt(program)
 
 

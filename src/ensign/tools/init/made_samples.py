@@ -204,8 +204,8 @@ def made_samples(text: str, most: int) -> list[Sample]:
     A name of one or two letters counts with the dot before it alone: `.c`.
     """
     found: list[tuple[int, str]] = []
-    for suffix, each in FORMATS.items():
-        places = [_place(name, text) for name in each.names]
+    for suffix, file_format in FORMATS.items():
+        places = [_place(name, text) for name in file_format.names]
         first = min((place for place in places if place >= 0), default=-1)
         if first >= 0:
             found.append((first, suffix))
@@ -216,10 +216,10 @@ def formats_of_name(program: str) -> list[str]:
     """The formats with which a program's name begins or ends, by their suffixes: `csvcount`."""
     return [
         suffix
-        for suffix, each in FORMATS.items()
+        for suffix, file_format in FORMATS.items()
         if any(
             len(name) > _SHORT and (program.startswith(name) or program.endswith(name))
-            for name in each.names
+            for name in file_format.names
         )
     ]
 

@@ -113,7 +113,11 @@ def chosen(attempts: Iterable[Attempt], tried: Try, has_time: Callable[[], bool]
             if again.ok:
                 ran[-1] = again
             else:
-                ran = [each for each in ran if each.attempt.words != last.attempt.words]
+                ran = [
+                    tried_command
+                    for tried_command in ran
+                    if tried_command.attempt.words != last.attempt.words
+                ]
     repeated = [] if _any_will_do(ran) else list(_repeated(ran, tried))
     ran += [trial for trial in repeated if trial.ok]
     return Searched(_seen_again(ran, tried), tuple(ran), tuple(failures))
@@ -138,7 +142,7 @@ def budget_s(trial: TriedCommand) -> int:
 
 def better(one: TriedCommand | None, other: TriedCommand | None) -> TriedCommand | None:
     """The one that tells builds apart more surely."""
-    return max((each for each in (one, other) if each is not None), key=_worth, default=None)
+    return max((tried for tried in (one, other) if tried is not None), key=_worth, default=None)
 
 
 def too_long(failures: Iterable[TriedCommand]) -> tuple[Attempt, ...]:
@@ -167,13 +171,13 @@ def _repeated(ran: Iterable[TriedCommand], tried: Try) -> Iterator[TriedCommand]
         return trial.user_ns * trial.share_built
 
     order = sorted(ran, key=promise, reverse=True)
-    for each in order[:_MOST_REPEATED]:
-        if not _LEAST_TO_REPEAT_NS <= each.user_ns < _ENOUGH * WANTED_NS:
+    for tried_command in order[:_MOST_REPEATED]:
+        if not _LEAST_TO_REPEAT_NS <= tried_command.user_ns < _ENOUGH * WANTED_NS:
             continue
-        most = LONGEST_NS / 2 / max(1.0, each.alone_ns)
-        repeat = min(_MOST_REPEATS, int(most), math.ceil(WANTED_NS / each.user_ns))
+        most = LONGEST_NS / 2 / max(1.0, tried_command.alone_ns)
+        repeat = min(_MOST_REPEATS, int(most), math.ceil(WANTED_NS / tried_command.user_ns))
         if repeat > 1:
-            trial = tried(replace(each.attempt, repeat=repeat))
+            trial = tried(replace(tried_command.attempt, repeat=repeat))
             yield trial
             if will_do(trial):
                 return
