@@ -348,13 +348,13 @@ def source_findings(
 
     `baseline` is the key of its stage, which keeps what lay in the tree before the first command.
     """
-    found = []
+    findings = []
     if source.left_behind:
         text = (
             f"{len(source.left_behind)} files or folders that git ignores were left "
             f"behind: {some(source.left_behind)} (source.ignored = true takes them along)"
         )
-        found.append(IGNORED_FILES_LEFT.found(text))
+        findings.append(IGNORED_FILES_LEFT.found(text))
     entry = ends[baseline].entry
     before = () if entry is None else read_leftovers(entry.folder / BEFORE)
     if before:
@@ -363,21 +363,21 @@ def source_findings(
             f"the source holds what an earlier build made: {names}; whatever of that got into "
             "a program is an error, the rest is harmless unless the build reads it"
         )
-        found.append(BUILT_FILES_IN_SOURCE.found(text))
-    return tuple(found)
+        findings.append(BUILT_FILES_IN_SOURCE.found(text))
+    return tuple(findings)
 
 
 def left_running(plan: Plan, facts: Mapping[str, StageFacts]) -> tuple[Finding, ...]:
     """Name what builds left running, now or when they were made; `facts` are by stages' keys."""
-    found = []
+    findings = []
     for stage in plan.stages:
         names = facts[stage.key].left_running if stage.key in facts else ()
         if names:
             text = f"its build left {', '.join(names)} running, which was stopped"
             subject = stage.label if stage.kind == "program" else ""
             text = text if subject else f"{stage.label}: {text}"
-            found.append(LEFT_RUNNING.found(text, subject))
-    return tuple(found)
+            findings.append(LEFT_RUNNING.found(text, subject))
+    return tuple(findings)
 
 
 def _unbuilt(result: BuildResult, plan: Plan, ends: Mapping[str, StageResult]) -> Finding:

@@ -334,8 +334,8 @@ def _chosen(causes: Sequence[_Cause], target: str) -> _Cause | None:
 def _call_of(error: LoggedError, failed: Sequence[Call]) -> Call | None:
     """The failed call that said it, where only one may have."""
     if error.kind in (COMPILE, PLAIN) and error.root:
-        found = [call for call in failed if _path(error.root, call.cwd) in _sources(call)]
-        return found[-1] if found else None
+        calls = [call for call in failed if _path(error.root, call.cwd) in _sources(call)]
+        return calls[-1] if calls else None
     linking = [call for call in failed if call.line.links or call.tool == "ld"]
     return linking[0] if error.kind == LINK and len(linking) == 1 else None
 
@@ -377,9 +377,9 @@ def without_option(text: str) -> str:
 def compiler_hint(text: str) -> str:
     """Remedy for an error, as its tool says it; empty where nothing is known."""
     for pattern, sentence in _PLAIN_ROWS:
-        found = pattern.search(text)
-        if found is not None:
-            return found.expand(sentence)
+        match = pattern.search(text)
+        if match is not None:
+            return match.expand(sentence)
     option = _OPTION.search(text)
     if option is None:
         return ""

@@ -98,7 +98,7 @@ def _cached_results(
     cache: Cache,
 ) -> tuple[BuildResult, ...]:
     """The results of variants whose programs are in the cache."""
-    found = []
+    results = []
     for variant in variants:
         stage = plan.stage(plan.stage_of[variant.name])
         entry = cached_stage(cache, stage)
@@ -106,8 +106,8 @@ def _cached_results(
             made = {stage.key: StageResult(entry, entry.folder / "log.txt")}
             toolchain, build = toolchains[variant.compiler], request.study.build
             result = result_of(variant, toolchain, plan, made, {stage.key}, build)
-            found += [result] if result.artifact is not None else []
-    return tuple(found)
+            results += [result] if result.artifact is not None else []
+    return tuple(results)
 
 
 def _count_checks(

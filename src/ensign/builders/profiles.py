@@ -140,27 +140,35 @@ def compiler_training_steps(
     training_steps: TrainingSteps, toolchain: Toolchain, build_path: str
 ) -> TrainingSteps:
     """For a program that the compiler made count."""
-    kind, found = toolchain.kind, toolchain.profilers
+    kind, profilers = toolchain.kind, toolchain.profilers
     merge: Commands
     if kind.llvm_major:
         made = f"{PROFILE}/{profiling.PROFDATA}"
         merge = (
-            (found.profdata, "merge", "-o", made, COUNTS),
-            (found.profdata, "show", "--value-cutoff=1", made),
-            ("sh", "-c", _NAMES, found.profdata, made, f"{COUNTS}/{FUNCTIONS}", f"{COUNTS}/{RAN}"),
+            (profilers.profdata, "merge", "-o", made, COUNTS),
+            (profilers.profdata, "show", "--value-cutoff=1", made),
+            (
+                "sh",
+                "-c",
+                _NAMES,
+                profilers.profdata,
+                made,
+                f"{COUNTS}/{FUNCTIONS}",
+                f"{COUNTS}/{RAN}",
+            ),
         )
     else:
         # libgcov has merged what several processes counted; `cp` gives it the build's own paths.
         merge = (("cp", "-R", f"{COUNTS}{build_path}/.", PROFILE),)
-        if found.gcov_dump:
+        if profilers.gcov_dump:
             script = 'find "$1" -name "*.gcda" -exec "$0" -l {} + > "$2"'
             dumped = f"{COUNTS}/{FUNCTIONS}"
-            merge = (*merge, ("sh", "-c", script, found.gcov_dump, PROFILE, dumped))
+            merge = (*merge, ("sh", "-c", script, profilers.gcov_dump, PROFILE, dumped))
     return replace(
         training_steps,
         env=profiling.instrumented_environment(kind, COUNTS),
         merge=merge,
-        tools_sha256=found.identity,
+        tools_sha256=profilers.identity,
     )
 
 
@@ -168,19 +176,19 @@ def bolt_training_steps(
     training_steps: TrainingSteps, toolchain: Toolchain, artifact: str
 ) -> TrainingSteps:
     """For a linked program that BOLT makes count, or whose branches this processor records."""
-    found = toolchain.profilers
-    if found.perf:
-        return _recorded_branches(training_steps, found, artifact)
+    profilers = toolchain.profilers
+    if profilers.perf:
+        return _recorded_branches(training_steps, profilers, artifact)
     made = f"{PROFILE}/{profiling.FDATA}"
     script = 'exec "$0" -o "$1" "$2"/*'
     own = f"{COUNTS}.files/{NUMBER}"
     return replace(
         training_steps,
-        instrument=_instrumented(found.bolt, artifact, COUNTS),
-        merge=(("sh", "-c", script, found.merge_fdata, made, COUNTS),),
-        tools_sha256=found.identity,
-        instrument_file=(("mkdir", "-p", own), *_instrumented(found.bolt, FILE, own)),
-        merge_file=(("sh", "-c", script, found.merge_fdata, f"{made}.{NUMBER}", own),),
+        instrument=_instrumented(profilers.bolt, artifact, COUNTS),
+        merge=(("sh", "-c", script, profilers.merge_fdata, made, COUNTS),),
+        tools_sha256=profilers.identity,
+        instrument_file=(("mkdir", "-p", own), *_instrumented(profilers.bolt, FILE, own)),
+        merge_file=(("sh", "-c", script, profilers.merge_fdata, f"{made}.{NUMBER}", own),),
     )
 
 
@@ -190,23 +198,23 @@ def _instrumented(bolt: str, file: str, counts: str) -> Commands:
 
 
 def _recorded_branches(
-    training_steps: TrainingSteps, found: Profilers, artifact: str
+    training_steps: TrainingSteps, profilers: Profilers, artifact: str
 ) -> TrainingSteps:
     script = (
         'for data in "$2"/*.data; do "$0" "$3" -p "$data" -o "${data%.data}.$5" || exit; done; '
         'exec "$4" -o "$1" "$2"/*."$5"'
     )
-    perf2bolt = str(PurePosixPath(found.bolt).parent / "perf2bolt")
+    perf2bolt = str(PurePosixPath(profilers.bolt).parent / "perf2bolt")
     made = f"{PROFILE}/{profiling.FDATA}"
 
     def merging(made: str, file: str, ending: str) -> Commands:
-        return (("sh", "-c", script, perf2bolt, made, COUNTS, file, found.merge_fdata, ending),)
+        return (("sh", "-c", script, perf2bolt, made, COUNTS, file, profilers.merge_fdata, ending),)
 
     return replace(
         training_steps,
-        wrapper=profiling.branch_recording(found.perf, f"{COUNTS}/{WORKLOAD}.data"),
+        wrapper=profiling.branch_recording(profilers.perf, f"{COUNTS}/{WORKLOAD}.data"),
         merge=merging(made, artifact, "fdata"),
-        tools_sha256=found.identity,
+        tools_sha256=profilers.identity,
         merge_file=merging(f"{made}.{NUMBER}", FILE, f"fdata-{NUMBER}"),
     )
 

@@ -191,8 +191,8 @@ def _versioned(
     """Compilers on PATH whose names say a version, with their roles."""
     for folder in path.split(os.pathsep):
         # Names alone are sorted, the few that match: paths compare slowly, and folders are large.
-        found = filter(None, map(names.fullmatch, place.names_in(folder)))
-        for match in sorted(found, key=itemgetter(0)):
+        matches = filter(None, map(names.fullmatch, place.names_in(folder)))
+        for match in sorted(matches, key=itemgetter(0)):
             yield match[0], _OTHER_DRIVERS.get(match[1], match[1])
 
 

@@ -118,26 +118,26 @@ def _of_all(
             makers[name] = maker(context.of(number))
         except CannotError as error:
             obstacles[name] = str(error)
-    found = None
-    while makers and found is None:
+    found_layouts = None
+    while makers and found_layouts is None:
         try:
-            found = _distinct(asked, makers, folder)
+            found_layouts = _distinct(asked, makers, folder)
         except _FileError as error:
             obstacles[error.name] = str(error)
             del makers[error.name]
             remove_tree(folder)
-    if found is None:
+    if found_layouts is None:
         return Relinked(obstacles=tuple(obstacles.items()))
     said = {
         note if len(context.files) == 1 else f"{name}: {note}": None
         for name, each in makers.items()
         for note in each.notes
     }
-    notes = (*said, *found.notes(asked))
-    if not found.hashes:
+    notes = (*said, *found_layouts.notes(asked))
+    if not found_layouts.hashes:
         return Relinked(obstacles=(*obstacles.items(), (context.files[0], notes[-1])))
     kinds = "; ".join(dict.fromkeys(each.kind for each in makers.values()))
-    return Relinked(found.hashes, kinds, tuple(obstacles.items()), notes)
+    return Relinked(found_layouts.hashes, kinds, tuple(obstacles.items()), notes)
 
 
 def _relinker(asked: Relinks, context: RelinkContext) -> _Maker:

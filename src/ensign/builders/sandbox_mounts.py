@@ -161,8 +161,8 @@ def sandbox_key(sandbox: SandboxSection, env: Mapping[str, str]) -> str:
 
 def paths_in(words: Iterable[str], env: Mapping[str, str]) -> tuple[Path, ...]:
     """The absolute paths in words of commands; never a home folder, nor credentials."""
-    found = (Path(each) for word in words for each in _PATH.findall(word))
-    return tuple(path for path in dict.fromkeys(found) if _may_be_shown(path, env))
+    paths = (Path(each) for word in words for each in _PATH.findall(word))
+    return tuple(path for path in dict.fromkeys(paths) if _may_be_shown(path, env))
 
 
 def _may_be_shown(path: Path, env: Mapping[str, str]) -> bool:

@@ -67,10 +67,10 @@ def doctor(  # noqa: PLR0913  # one parameter per option of the command line
     columns = shutil.get_terminal_size((80, 24)).columns
     if path is not None and path.suffix != ".toml":
         asked = _Wanted(path, dry_run=dry_run, record=record)
-        found = _of_artifact(asked, columns, outputs, details=details)
+        findings = _of_artifact(asked, columns, outputs, details=details)
     else:
-        found = _of_machine(path, columns, outputs, race=race)
-    status = failing.status_of(found)
+        findings = _of_machine(path, columns, outputs, race=race)
+    status = failing.status_of(findings)
     if status:
         raise typer.Exit(status)
 
@@ -91,15 +91,15 @@ def _of_artifact(
 
     path, processes = asked.path, Ports().processes()
     if _PROCESS.fullmatch(str(path)) and not path.exists():
-        found = examine_process(int(str(path)), processes)
+        checkup = examine_process(int(str(path)), processes)
     else:
-        found = examine_program(path, processes, dry_run=asked.dry_run, record=asked.record)
+        checkup = examine_program(path, processes, dry_run=asked.dry_run, record=asked.record)
     texts = {
-        "json": partial(as_artifact.as_json, found),
-        "markdown": partial(as_artifact.markdown, found),
+        "json": partial(as_artifact.as_json, checkup),
+        "markdown": partial(as_artifact.markdown, checkup),
     }
-    _show(outputs, texts, as_artifact.terminal(found, columns, details=details))
-    return found.findings
+    _show(outputs, texts, as_artifact.terminal(checkup, columns, details=details))
+    return checkup.findings
 
 
 def _of_machine(
@@ -111,13 +111,13 @@ def _of_machine(
 
     if race and sys.stderr.isatty():
         write(sys.stderr, "examining the machine and measuring for two seconds …\n")
-    found = examine_machine(DoctorPorts(), study=study, race=race)
+    checkup = examine_machine(DoctorPorts(), study=study, race=race)
     texts = {
-        "json": partial(as_doctor.as_json, found),
-        "markdown": partial(as_doctor.markdown, found),
+        "json": partial(as_doctor.as_json, checkup),
+        "markdown": partial(as_doctor.markdown, checkup),
     }
-    _show(outputs, texts, as_doctor.terminal(found, columns))
-    return found.findings
+    _show(outputs, texts, as_doctor.terminal(checkup, columns))
+    return checkup.findings
 
 
 def _show(outputs: Outputs, texts: Mapping[str, Callable[[], str]], text: str) -> None:

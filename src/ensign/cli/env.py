@@ -64,6 +64,6 @@ def diff(
     from ensign.report import as_environment  # noqa: PLC0415
     from ensign.tools.capture_environment import capture  # noqa: PLC0415  # pydantic loads here
 
-    found = sheet_differences(capture(one, study, python), capture(other, study, python))
+    differences = sheet_differences(capture(one, study, python), capture(other, study, python))
     text = as_environment.differences_json if json else as_environment.differences_text
-    say(text(found))
+    say(text(differences))

@@ -93,10 +93,10 @@ def suites(
 
     ports = Ports()
     with open_cache(ports) as cache:
-        found = list_suite(suite, path, server_version, cache, ports)
-    rows = [row for row in found.rows if not group or set(group) & set(row.groups)]
+        suite_list = list_suite(suite, path, server_version, cache, ports)
+    rows = [row for row in suite_list.rows if not group or set(group) & set(row.groups)]
     if group and not rows:
-        known = sorted({name for row in found.rows for name in row.groups})
+        known = sorted({name for row in suite_list.rows for name in row.groups})
         raise InputError(
             f"no test is of the group {', '.join(group)}; there are {', '.join(known)}"
         )
@@ -104,7 +104,7 @@ def suites(
     outputs.write_texts({"json": lambda: as_suites.as_json(rows, server)})
     if not outputs.to_standard_output:
         say(as_suites.terminal(rows, server))
-    for mistake in found.mistakes:
+    for mistake in suite_list.mistakes:
         complain(mistake)
-    if found.mistakes:
+    if suite_list.mistakes:
         raise typer.Exit(_INPUT)

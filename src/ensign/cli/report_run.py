@@ -72,15 +72,15 @@ def _slot(path: Path, hosts: StudyHosts | None, asked: str | None) -> str:
 def diff_studies(a: Path, b: Path, outputs: Outputs) -> None:
     """See `ensign.cli.study.diff_studies`."""
     outputs.check()
-    found = differences(a, b)
+    difference = differences(a, b)
     outputs.write_texts(
         {
-            "markdown": partial(as_difference.markdown, found),
-            "json": partial(as_difference.as_json, found),
+            "markdown": partial(as_difference.markdown, difference),
+            "json": partial(as_difference.as_json, difference),
         }
     )
     if not outputs.are_asked_for:
-        say(as_difference.text(found, screen_of(sys.stdout).width))
+        say(as_difference.text(difference, screen_of(sys.stdout).width))
 
 
 def merge(results: Sequence[str], shares: Sequence[str], outputs: Outputs) -> None:
@@ -89,10 +89,10 @@ def merge(results: Sequence[str], shares: Sequence[str], outputs: Outputs) -> No
     tell_fleet(fleet_of([parse_host(result) for result in results], parse_shares(shares)), outputs)
 
 
-def _fleet_page(found: Fleet) -> str:
+def _fleet_page(fleet: Fleet) -> str:
     from ensign.report import fleet_page  # noqa: PLC0415  # charts load with it
 
-    return fleet_page.render(found)
+    return fleet_page.render(fleet)
 
 
 _FLEET_FORMATS = {"markdown": as_fleet.markdown, "json": as_fleet.as_json, "html": _fleet_page}
@@ -106,11 +106,11 @@ def check_fleet(outputs: Outputs) -> None:
     outputs.check()
 
 
-def tell_fleet(found: Fleet, outputs: Outputs, *, every_workload: bool = False) -> None:
+def tell_fleet(fleet: Fleet, outputs: Outputs, *, every_workload: bool = False) -> None:
     """Writes or prints what is true of a fleet, after `check_fleet`."""
-    outputs.write_texts({name: partial(of, found) for name, of in _FLEET_FORMATS.items()})
+    outputs.write_texts({name: partial(of, fleet) for name, of in _FLEET_FORMATS.items()})
     if not outputs.are_asked_for:
-        say(as_fleet.text(found, screen_of(sys.stdout).width, every_workload=every_workload))
+        say(as_fleet.text(fleet, screen_of(sys.stdout).width, every_workload=every_workload))
 
 
 def bundle(path: Path, output: Path | None, key: Path | None) -> None:
@@ -133,27 +133,27 @@ def unbundle(path: Path, folder: Path) -> None:
 
 def verify(path: Path, signers: Path | None) -> int:
     """See `ensign.cli.study.report`. Returns the exit status."""
-    found = _of_bundle(path, signers, must=signers is not None)
-    if not found.differs:
+    verification = _of_bundle(path, signers, must=signers is not None)
+    if not verification.differs:
         try:
             with bundles.opened(path) as opened:
-                found += opened.verified()
+                verification += opened.verified()
         except bundles.BundleChanged as changed:
-            found += Verification((), (str(changed),))
-    return _tell_verified(path, found)
+            verification += Verification((), (str(changed),))
+    return _tell_verified(path, verification)
 
 
 def verify_bundle(path: Path, signers: Path | None) -> int:
     """See `ensign.cli.study.bundle`. Returns the exit status."""
     if not bundles.is_bundle(path):
         raise InputError(f"{path} is not a bundle; 'ensign report {path} --verify' checks a study")
-    found = _of_bundle(path, signers, must=True)
+    verification = _of_bundle(path, signers, must=True)
     try:
         with bundles.opened(path):
             whole = Verification(("no file in it is missing, changed or added",), ())
     except bundles.BundleChanged as changed:
         whole = Verification((), (str(changed),))
-    return _tell_verified(path, found + whole)
+    return _tell_verified(path, verification + whole)
 
 
 def _of_bundle(path: Path, signers: Path | None, *, must: bool) -> Verification:
@@ -179,12 +179,12 @@ def _of_bundle(path: Path, signers: Path | None, *, must: bool) -> Verification:
     return Verification((f"signed with the key {signer.key}; {whose}",), ())
 
 
-def _tell_verified(path: Path, found: Verification) -> int:
-    for text in found.checked:
+def _tell_verified(path: Path, verification: Verification) -> int:
+    for text in verification.checked:
         say(f"{text}\n")
-    for text in found.differs:
+    for text in verification.differs:
         say(f"DIFFERS: {text}\n")
-    if found.differs:
+    if verification.differs:
         return _DIFFERS
     say(f"Verified: {path}\n")
     return 0

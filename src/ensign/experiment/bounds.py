@@ -181,11 +181,11 @@ def wait_shares(runs: Iterable[TaskActivity | None]) -> tuple[WaitShare, ...]:
     unknown_ns = 0
     for wait in (wait for run in runs if run is not None for wait in run.waits):
         # Who was woken while it was looked at has no call any more: that is no reason of its own.
-        if not (found := reasons(wait.calls)):
+        if not (calls := reasons(wait.calls)):
             unknown_ns += wait.ns
             continue
-        called = spent_ns.setdefault(tuple(dict.fromkeys(call.what for call in found)), Counter())
-        called.update({call.call: wait.ns // len(found) for call in found})
+        called = spent_ns.setdefault(tuple(dict.fromkeys(call.what for call in calls)), Counter())
+        called.update({call.call: wait.ns // len(calls) for call in calls})
     known_ns = sum(called.total() for called in spent_ns.values())
     if known_ns <= unknown_ns:
         return ()

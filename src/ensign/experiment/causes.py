@@ -61,18 +61,18 @@ def as_judged(tables: Sequence[Causes], result: Result) -> tuple[Causes, ...]:
     """
     judged = {(row.workload, row.comparison.variant): row.comparison for row in result.workloads}
     overall = {row.variant: row for row in result.comparisons}
-    found = []
+    causes = []
     for table in tables:
         row = judged.get((table.workload, table.variant), overall.get(table.variant))
         if row is None or row.direction is not Direction.UNCLEAR:
-            found.append(table)
+            causes.append(table)
             continue
         total = replace(table.total, proven=False)
         if math.isfinite(row.high):
             total = replace(total, effect=row.ratio - 1, low=row.low - 1, high=row.high - 1)
         parts = tuple(replace(part, proven=False, depends=False) for part in table.parts)
-        found.append(replace(table, total=total, parts=parts, different=False))
-    return tuple(found)
+        causes.append(replace(table, total=total, parts=parts, different=False))
+    return tuple(causes)
 
 
 _Logs = np.ndarray[Any, Any]

@@ -256,30 +256,30 @@ def _named_paths(request: _Request, home: str, folder: Path | None = None) -> _N
 
     `folder` is where they begin that have no other working directory.
     """
-    found = _NamedPaths()
+    paths = _NamedPaths()
 
     def take(process: _Process) -> _Process:
         words = process["argv"]
         cwd = process.get("cwd") or (str(folder) if folder else None)
         if "{" not in words[0]:
-            found.programs += _program(words[0], cwd)
+            paths.programs += _program(words[0], cwd)
         texts = [*words[1:], *process.get("env", {}).values()]
         texts += [each for each in (process.get("stdin"),) if isinstance(each, str)]
         plain = (text for text in texts if "{" not in text)
-        found.read += paths_in(plain, {"HOME": home})
+        paths.read += paths_in(plain, {"HOME": home})
         if cwd is not None and "{" not in cwd:
-            found.read.append(Path(cwd))
-            found.empty.append(Path(cwd))
+            paths.read.append(Path(cwd))
+            paths.empty.append(Path(cwd))
         return process
 
     _with_processes(request, take)
     for variant in request.get("variants", ()):
         files = variant.get("files")
-        found.copied += files["folders"] if files else ()
-    begins = dict.fromkeys(found.empty)
-    found.empty = [path for path in begins if not may_be_shown(path, home)]
-    found.read = [path for path in dict.fromkeys(found.read) if may_be_shown(path, home)]
-    return found
+        paths.copied += files["folders"] if files else ()
+    begins = dict.fromkeys(paths.empty)
+    paths.empty = [path for path in begins if not may_be_shown(path, home)]
+    paths.read = [path for path in dict.fromkeys(paths.read) if may_be_shown(path, home)]
+    return paths
 
 
 def _program(name: str, cwd: str | None) -> Iterator[Path]:
@@ -296,18 +296,18 @@ def may_be_shown(path: Path, home: str) -> bool:
 
 def _folders_of_ensign(request: _Request) -> tuple[Path, ...]:
     """Folders that ensign made for `{tmp}` of commands that are run one after the other."""
-    found: list[Path] = []
+    paths: list[Path] = []
     made = re.compile(rf"/[^\s'\"=:,]*/(?:{TEMPORARY_NAME.pattern})(?![^/\s'\"])")
 
     def take(process: _Process) -> _Process:
         texts = [*process["argv"], *process.get("env", {}).values()]
         files = (process.get("stdin"), process.get("stdout"), process.get("stderr"))
         texts += [file for file in files if isinstance(file, str)]
-        found.extend(Path(each) for text in texts for each in made.findall(text))
+        paths.extend(Path(each) for text in texts for each in made.findall(text))
         return process
 
     _with_processes(request, take)
-    return tuple(path for path in dict.fromkeys(found) if _is_own(path))
+    return tuple(path for path in dict.fromkeys(paths) if _is_own(path))
 
 
 def _is_own(folder: Path) -> bool:
@@ -378,16 +378,16 @@ def _in_root(process: _Process, meter: str, cwd: str) -> _Process:
 
 def _roots_in(request: _Request) -> tuple[Path, ...]:
     """The root directories that processes of a request run in."""
-    found: list[Path] = []
+    paths: list[Path] = []
 
     def take(process: _Process) -> _Process:
         root = process.get("root")
         if isinstance(root, str):
-            found.append(Path(root))
+            paths.append(Path(root))
         return process
 
     _with_processes(request, take)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(paths))
 
 
 class StudySurroundings:

@@ -82,8 +82,8 @@ def _folders(root: RootDirectory) -> Iterator[str]:
 def _library(root: RootDirectory, name: str) -> Path | None:
     for folder in _folders(root):
         place = root.place(f"{folder}/{name}")
-        found = read_identity(place) if place is not None and place.is_file() else None
-        if found is not None and found.bits == 64:  # noqa: PLR2004
+        identity = read_identity(place) if place is not None and place.is_file() else None
+        if identity is not None and identity.bits == 64:  # noqa: PLR2004
             return place
     return None
 
@@ -176,8 +176,8 @@ def in_environments(
     names = _names(said)
     _check(options)
     with open_cache(ports) as cache:
-        found = NamedEnvironments(study, ports.processes(), cache, ports.env)
-        roots = [(name, found.root(name)) for name in names]
+        environments = NamedEnvironments(study, ports.processes(), cache, ports.env)
+        roots = [(name, environments.root(name)) for name in names]
         (command,) = options.commands
         for name, root in roots:
             _require_program(command, name, root, shell=bool(options.shell))

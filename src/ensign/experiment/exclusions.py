@@ -54,25 +54,25 @@ def failure_findings(
     failures: Sequence[VariantFailure], raced: Sequence[str]
 ) -> tuple[Finding, ...]:
     """`variant-failed` or `ran-something-else`, errors; `relink-failed` for other variants."""
-    found = []
+    findings = []
     for failure in failures:
         if failure.variant in raced and failure.code == RAN_SOMETHING_ELSE.code:
             text = (
                 f"ran other files {failure.where} than when it was looked at, so it is out of this "
                 f"race for good and not compared: {failure.text}"
             )
-            found.append(RAN_SOMETHING_ELSE.found(text, failure.variant))
+            findings.append(RAN_SOMETHING_ELSE.found(text, failure.variant))
         elif failure.variant in raced:
             text = (
                 f"failed {failure.where}, so it is out of this race for good and not compared: "
                 f"{failure.text}"
             )
-            found.append(VARIANT_FAILED.found(text, failure.variant))
+            findings.append(VARIANT_FAILED.found(text, failure.variant))
         else:
             failed = f"{failure.variant} of the baseline failed {failure.where}"
             text = f"{failed} and is left out: {failure.text}"
-            found.append(RELINK_FAILED.found(text))
-    return tuple(found)
+            findings.append(RELINK_FAILED.found(text))
+    return tuple(findings)
 
 
 _NOT_JUDGED = (SELF_TIMED, CLOCK_UNKNOWN)

@@ -85,7 +85,7 @@ class VariantPairs:
 
     def suite(self) -> tuple[SuiteComparison, ...]:
         """Over all workloads."""
-        found = []
+        comparisons = []
         for variant in self.costs.variants[1:]:
             compared = compare_suite(self.costs, variant, self.baseline, self.rule)
             judged = self._claimed(variant, compared.comparison, self.of_rounds(variant))
@@ -94,15 +94,15 @@ class VariantPairs:
                 its = compare_suite(self.others, variant, self.baseline, self.rule).comparison
                 e = round_geomeans(self._differences(variant)).tolist()
                 other = self._beside(compared.comparison, its, e, self.trials)
-            found.append(replace(compared, comparison=replace(judged, beside=other)))
-        return tuple(found)
+            comparisons.append(replace(compared, comparison=replace(judged, beside=other)))
+        return tuple(comparisons)
 
     def workloads(self) -> tuple[WorkloadComparison, ...]:
         """Workload by workload."""
         of_workload: dict[str, list[Trial]] = {}
         for trial in self.trials:
             of_workload.setdefault(trial.workload, []).append(trial)
-        found = []
+        comparisons = []
         for variant in self.costs.variants[1:]:
             d = self.costs.log_ratios(variant, self.baseline)
             rows = compare_workloads(self.costs, variant, self.baseline, self.rule)
@@ -114,8 +114,8 @@ class VariantPairs:
                     other = self._beside(chosen, others[w], e, mine)
                 judged = self._claimed(variant, chosen, d[w].tolist())
                 judged = replace(judged, beside=other)
-                found.append(workload_comparison(mine, workload, judged))
-        return tuple(found)
+                comparisons.append(workload_comparison(mine, workload, judged))
+        return tuple(comparisons)
 
     def _other_rows(self, variant: str) -> list[Comparison]:
         if not self._has_other(variant):
@@ -140,20 +140,22 @@ class VariantPairs:
         )
         return beside(chosen, other, e, self.rule.pair_rule, shares)
 
-    def _claimed(self, variant: str, found: Comparison, log_ratios: Sequence[float]) -> Comparison:
+    def _claimed(
+        self, variant: str, comparison: Comparison, log_ratios: Sequence[float]
+    ) -> Comparison:
         """The comparison, of which nothing is claimed where something speaks against that."""
         if variant == TWIN:
-            return found
+            return comparison
         if self.record.doubt:
-            return found.without_claim(self.record.doubt)
-        claims = found.direction is not Direction.UNCLEAR and self.experiment.by_ranks
+            return comparison.without_claim(self.record.doubt)
+        claims = comparison.direction is not Direction.UNCLEAR and self.experiment.by_ranks
         if claims and few_executions_decide(log_ratios, self.rule.pair_rule):
-            return found.without_claim(
-                f"by its interval it is {found.direction.value}, by the ranks of "
-                f"{found.executions} executions that may be chance, so a few of them decide; "
+            return comparison.without_claim(
+                f"by its interval it is {comparison.direction.value}, by the ranks of "
+                f"{comparison.executions} executions that may be chance, so a few of them decide; "
                 "a longer --budget would tell"
             )
-        return found
+        return comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,16 +414,16 @@ def _latency(
     timed = timed_workloads(trials, names)
     if not timed:
         return ()
-    found: list[LatencyComparison] = []
+    comparisons: list[LatencyComparison] = []
     for percentile in PERCENTILES:
         costs = in_units(latency_costs(trials, variants, timed, percentile), record)
         means = np.exp(costs.y.mean(axis=-1))
         for index, variant in enumerate(variants[1:], start=1):
             rows = compare_workloads(costs, variant, variants[0], rule)
-            found += (
+            comparisons += (
                 LatencyComparison(
                     workload, percentile, row, float(means[0, w]), float(means[index, w])
                 )
                 for w, (workload, row) in enumerate(rows)
             )
-    return tuple(found)
+    return tuple(comparisons)

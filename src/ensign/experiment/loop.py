@@ -195,12 +195,12 @@ class SoFar:
         """Every variant against the baseline, over all workloads, by the metric alone."""
         left = self.without(failed_variants(trials))
         costs, rule = left.costs(trials), suite_rule(self.experiment)
-        found = (
+        rows = (
             compare_suite(costs, variant, left.variants[0], rule) for variant in left.variants[1:]
         )
         return tuple(
             replace(compared.comparison, variant=self._name(compared.comparison.variant))
-            for compared in found
+            for compared in rows
         )
 
     def may_end(self, trials: Sequence[Trial]) -> Stopped | None:

@@ -131,13 +131,13 @@ def choose(asked: Requested, does: Sequence[Behavior]) -> MetricAndMode:
     metric = metric or (Metric.WALL if by_turns else Metric.CPU)
     # Slices have no queues and hide what waits: wall time of servers is that of whole executions.
     by_turns = by_turns or metric is Metric.SCORE or (asked.loaded and metric is Metric.WALL)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if asked.mode is Mode.INTERLEAVED and by_turns:
-        found.append(_interleaved_by_request(waiting=waiting, parallel=parallel))
+        findings.append(_interleaved_by_request(waiting=waiting, parallel=parallel))
     if asked.metric is Metric.CPU and metric is Metric.CPU and (parallel or waiting):
-        found.append(_cpu_by_request(waiting=waiting))
+        findings.append(_cpu_by_request(waiting=waiting))
     mode = asked.mode or (Mode.ALTERNATING if by_turns else Mode.INTERLEAVED)
-    return MetricAndMode(metric, mode, parallel, tuple(found))
+    return MetricAndMode(metric, mode, parallel, tuple(findings))
 
 
 def runs_to_look_at_again(wall_ns: int, before: int) -> int:
@@ -165,21 +165,21 @@ def behavior_findings(
     does: Behavior, name: str, *, serves: bool, cpus: int | None = None, by_turns: bool = True
 ) -> tuple[Finding, ...]:
     """Findings on a program that has several busy tasks, on so many CPUs."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if not _needs_several_cpus(does, serves=serves):
-        return tuple(found)
+        return tuple(findings)
     text = (
         f"keeps {does.runnable:.1f} tasks busy at a time: it gets all CPUs"
         f"{', and its executions run whole, in turn' if by_turns else ''}"
     )
-    found.append(SEVERAL_CPUS.found(text, name))
+    findings.append(SEVERAL_CPUS.found(text, name))
     if serves and cpus is not None and does.runnable + 1 > cpus:
         text = (
             f"keeps {does.runnable:.1f} tasks busy at a time, and its load needs a CPU, too: "
             f"with {cpus} CPUs they take time from each other; use a machine with more"
         )
-        found.append(FEW_CPUS.found(text, name))
-    return tuple(found)
+        findings.append(FEW_CPUS.found(text, name))
+    return tuple(findings)
 
 
 def _needs_several_cpus(does: Behavior, *, serves: bool) -> bool:

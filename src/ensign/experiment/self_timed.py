@@ -281,7 +281,7 @@ def withheld_text(found: Sequence[SelfTimed]) -> str:
 
 def self_timed_findings(how: Mapping[str, str], unknown: Sequence[str] = ()) -> tuple[Finding, ...]:
     """One per workload that runs for a fixed time, and per workload that was not asked. Pure."""
-    found = [
+    findings = [
         SELF_TIMED.found(f"runs for a fixed time: {said}; {_REMEDY_OF_STUDY}", workload)
         for workload, said in how.items()
     ]
@@ -289,5 +289,5 @@ def self_timed_findings(how: Mapping[str, str], unknown: Sequence[str] = ()) -> 
         "not judged: to find out whether it runs for a fixed time would take too much of the "
         "budget; a larger budget tells, or `operations` or `score` of the workload"
     )
-    found += (CLOCK_UNKNOWN.found(text, workload) for workload in unknown)
-    return tuple(found)
+    findings += (CLOCK_UNKNOWN.found(text, workload) for workload in unknown)
+    return tuple(findings)

@@ -331,15 +331,15 @@ def _rows_of(
         ]
         for side, counts in zip(sides, raw, strict=True)
     ]
-    found = cost_differences(executions[0], executions[1], level)
-    if found is None:
+    differences = cost_differences(executions[0], executions[1], level)
+    if differences is None:
         return None
     symbols = _symbols(sides, moved)
-    rows = [_row(key, difference, symbols) for key, difference in found.functions.items()]
+    rows = [_row(key, difference, symbols) for key, difference in differences.functions.items()]
     if not in_calls:
-        rows.append(_row(Function("", KERNEL), found.kernel, {}))
+        rows.append(_row(Function("", KERNEL), differences.kernel, {}))
     ordered = sorted(rows, key=lambda row: (-abs(row.difference), row.file, row.name))
-    return _row(Function("", ""), found.total, {}), tuple(ordered)
+    return _row(Function("", ""), differences.total, {}), tuple(ordered)
 
 
 def _by_symbol(execution: _Execution) -> Counter[Function]:
@@ -384,9 +384,13 @@ def _symbols(
     seen: list[defaultdict[Function, Counter[str]]] = []
     for side in sides:
         names: defaultdict[Function, Counter[str]] = defaultdict(Counter)
-        for _, _, found, count in (sample for execution in side for sample in execution.in_files):
-            if found is not None:
-                names[moved.get(found.by_symbol, found.by_symbol)][found.symbol] += count
+        for _, _, found_file, count in (
+            sample for execution in side for sample in execution.in_files
+        ):
+            if found_file is not None:
+                names[moved.get(found_file.by_symbol, found_file.by_symbol)][found_file.symbol] += (
+                    count
+                )
         seen.append(names)
     keys = {*seen[0], *seen[1]}
     return {key: (_most(seen[0].get(key)), _most(seen[1].get(key))) for key in keys}
@@ -448,18 +452,18 @@ def _renamed(counts: Counter[Function], moved: Mapping[Function, Function]) -> C
 
 
 def _row(
-    key: Function, found: CostDifference, symbols: Mapping[Function, tuple[str, str]]
+    key: Function, difference: CostDifference, symbols: Mapping[Function, tuple[str, str]]
 ) -> FunctionCost:
     many = key.name.startswith("(") or key.name == ALLOCATION
     called = ("", "") if many else symbols.get(key, ("", ""))
     return FunctionCost(
         key.name,
         key.file,
-        found.before_ns,
-        found.after_ns,
-        found.share,
-        found.low,
-        found.high,
+        difference.before_ns,
+        difference.after_ns,
+        difference.share,
+        difference.low,
+        difference.high,
         ("", "") if set(called) <= {key.name, ""} else called,
     )
 

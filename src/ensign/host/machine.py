@@ -118,7 +118,7 @@ def busy_processes(
     earlier = {(process.pid, process.name): process.ticks for process in before.processes}
     if elapsed <= 0:
         return ()
-    found = [
+    processes = [
         BusyProcess(
             process.pid,
             process.name,
@@ -127,7 +127,9 @@ def busy_processes(
         for process in after.processes
         if process.pid not in own and not process.kernel
     ]
-    return tuple(sorted((busy for busy in found if busy.share > 0), key=lambda busy: -busy.share))
+    return tuple(
+        sorted((busy for busy in processes if busy.share > 0), key=lambda busy: -busy.share)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,9 +388,9 @@ def _libc() -> str:
 def _memory(root: Path) -> Memory:
     kib: dict[str, int] = {}
     for line in _text(root / "proc/meminfo").splitlines():
-        found = _AMOUNT.match(line)
-        if found is not None:
-            kib[found[1]] = int(found[2])
+        match = _AMOUNT.match(line)
+        if match is not None:
+            kib[match[1]] = int(match[2])
     swap = kib.get("SwapTotal", 0)
     return Memory(
         total_bytes=kib.get("MemTotal", 0) * 1024,

@@ -69,8 +69,8 @@ def _another_users(program: Path) -> str:
 def _places(folders: Sequence[Path]) -> list[Path]:
     """Without those that hold everything, or everything of the user's."""
     home = Path(os.path.realpath(Path("~").expanduser()))
-    found = [Path(os.path.realpath(folder)) for folder in folders]
-    return [path for path in found if path != home and path not in home.parents]
+    paths = [Path(os.path.realpath(folder)) for folder in folders]
+    return [path for path in paths if path != home and path not in home.parents]
 
 
 def _lies_in(path: Path, place: Path) -> bool:

@@ -61,9 +61,9 @@ def signer_of(data: bytes, signature: bytes, signers: Path | None = None) -> Sig
         key = _key_of(sound)
         if signers is None:
             return Signer(key)
-        found = _ssh_keygen(b"", "find-principals", "-s", str(file), "-f", str(signers))
-        names = [line for line in _text(found.stdout).splitlines() if line]
-        for name in names if found.returncode == 0 else []:
+        process = _ssh_keygen(b"", "find-principals", "-s", str(file), "-f", str(signers))
+        names = [line for line in _text(process.stdout).splitlines() if line]
+        for name in names if process.returncode == 0 else []:
             # The list may allow a key for other purposes, or for another time only.
             listed = ("-f", str(signers), "-I", name, "-s", str(file))
             if _ssh_keygen(data, "verify", *listed).returncode == 0:

@@ -424,14 +424,14 @@ class Result:
 
         By their own intervals; `shown_slower` are those of them that hold after Holm.
         """
-        found = (
+        comparisons = (
             workload
             for workload in self.workloads
             if workload.comparison.variant == variant
             and workload.comparison.direction is Direction.SLOWER
             and workload.comparison.size is not Size.WITHIN
         )
-        return tuple(sorted(found, key=lambda compared: -compared.comparison.ratio))
+        return tuple(sorted(comparisons, key=lambda compared: -compared.comparison.ratio))
 
     def shown_slower(self, variant: str) -> tuple[WorkloadComparison, ...]:
         """Regressions of a variant: workloads shown to be slower, one error rate for their list."""

@@ -273,8 +273,8 @@ def _number(digits: bytes) -> int:
 
 
 def _name(raw: str, long_names: bytes) -> str:
-    if found := _LONG_NAME.fullmatch(raw):
-        raw = long_names[int(found[1]) :].split(b"\n", 1)[0].decode()
+    if match := _LONG_NAME.fullmatch(raw):
+        raw = long_names[int(match[1]) :].split(b"\n", 1)[0].decode()
     return raw.rstrip("/")
 
 

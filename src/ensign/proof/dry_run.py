@@ -87,7 +87,7 @@ def asked_call(words: Sequence[str], cwd: str) -> AskedCall | None:
 
 def asked_of_commands(entries: Sequence[Mapping[str, object]]) -> tuple[AskedCall, ...]:
     """The calls of a `compile_commands.json`."""
-    found = []
+    calls = []
     for entry in entries:
         arguments = entry.get("arguments")
         words = (
@@ -96,8 +96,8 @@ def asked_of_commands(entries: Sequence[Mapping[str, object]]) -> tuple[AskedCal
             else shlex.split(str(entry.get("command", "")))
         )
         call = asked_call(words, str(entry.get("directory", "."))) if words else None
-        found += [call] if call is not None else []
-    return tuple(found)
+        calls += [call] if call is not None else []
+    return tuple(calls)
 
 
 def borne_out(seen: BuildEvidence) -> bool:

@@ -54,8 +54,8 @@ def _kind(elf: BoundedElf) -> ElfKind:
         module = elf.get_section_by_name(".modinfo")
         if module is None or elf.get_section_by_name(".gnu.linkonce.this_module") is None:
             return ElfKind(FileKind.OBJECT)
-        found = _MADE_FOR.search(data_of(module)[:_LARGEST_INFO_BYTES])
-        return ElfKind(FileKind.MODULE, found[1].decode(errors="replace") if found else "")
+        match = _MADE_FOR.search(data_of(module)[:_LARGEST_INFO_BYTES])
+        return ElfKind(FileKind.MODULE, match[1].decode(errors="replace") if match else "")
     if elf["e_type"] not in ("ET_EXEC", "ET_DYN"):
         return ElfKind(FileKind.OTHER)
     parts = [section for section in elf.iter_sections() if section.name in _PARTS]

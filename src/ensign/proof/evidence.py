@@ -104,10 +104,10 @@ class BuildEvidence:
     def link(self) -> Call | None:
         """The call that linked the artifact, or the last one that linked at all."""
         name = PurePosixPath(self.proof.binary.path).name
-        found = [call for call in self.calls if call.has_linked]
-        named = [call for call in found if PurePosixPath(call.line.output or "").name == name]
-        found = named if named or self.file else found
-        return found[-1] if found else None
+        calls = [call for call in self.calls if call.has_linked]
+        named = [call for call in calls if PurePosixPath(call.line.output or "").name == name]
+        calls = named if named or self.file else calls
+        return calls[-1] if calls else None
 
 
 @dataclass(frozen=True, slots=True)

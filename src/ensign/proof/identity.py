@@ -251,15 +251,15 @@ def _comment(elf: BoundedElf) -> str:
 
 
 def _linker(comment: str) -> str:
-    found = _LINKERS.search(comment)
-    if found is None:
+    match = _LINKERS.search(comment)
+    if match is None:
         return ""
-    return f"lld {found[1]}" if found[1] else f"{found[2]} {found[3]}"
+    return f"lld {match[1]}" if match[1] else f"{match[2]} {match[3]}"
 
 
 def _rust(comment: str) -> str:
-    found = _RUSTC.search(comment)
-    return found[1] if found else ""
+    match = _RUSTC.search(comment)
+    return match[1] if match else ""
 
 
 def build_id_of(elf: BoundedElf) -> str:

@@ -61,11 +61,11 @@ def read_instructions(path: Path) -> Instructions | None:
                     code = elf.piece(int(section["sh_offset"]) + at, length)
                     codes.append(MachineCode(bits, 0, code))
             read = disassembled(find_meter(), codes)
-            found = (
+            instructions = (
                 count((instruction.mnemonic, instruction.operands) for instruction in piece)
                 for piece in read
             )
-            return _sum(found, partial=total > _MOST_BYTES)
+            return _sum(instructions, partial=total > _MOST_BYTES)
     except DamagedFile:
         return None
 

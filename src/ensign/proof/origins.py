@@ -102,7 +102,7 @@ class _Tracer:
     def file(self, name: str) -> FileOrigins:
         path = self._evidence.place.tree / name
         digest = file_sha256(path)
-        found = _FoundOrigin()
+        origin = _FoundOrigin()
         made = self._made.get(digest)
         if made is None and (digest in self._before or self._older(path)):
             was = self._before.get(digest, name)
@@ -112,17 +112,17 @@ class _Tracer:
         call = made[0] if made is not None else self._by_name(path.name)
         if call is None:
             return FileOrigins(name, unknown="no recorded call linked it")
-        self._call(call, "" if made is None else made[1], found)
+        self._call(call, "" if made is None else made[1], origin)
         compiled = tuple(
-            (program, tuple(names)[:_SOME_SOURCES]) for program, names in found.compiled.items()
+            (program, tuple(names)[:_SOME_SOURCES]) for program, names in origin.compiled.items()
         )
         return FileOrigins(
             path=name,
-            objects=len(found.objects),
+            objects=len(origin.objects),
             compiled=compiled,
-            strays=tuple(found.strays.values()),
-            machine=tuple(found.machine),
-            outputs=tuple(found.outputs),
+            strays=tuple(origin.strays.values()),
+            machine=tuple(origin.machine),
+            outputs=tuple(origin.outputs),
         )
 
     def _by_name(self, name: str) -> Call | None:
@@ -136,10 +136,10 @@ class _Tracer:
                 found = call if PurePosixPath(named).name == name else found
         return found
 
-    def _call(self, call: Call, output: str, found: _FoundOrigin) -> None:
+    def _call(self, call: Call, output: str, origin: _FoundOrigin) -> None:
         """Adds what a call put into its output."""
         if call.is_compiler or call.is_rust:
-            self._compiled(call, found)
+            self._compiled(call, origin)
         inputs: Sequence[LinkInput] = call.inputs
         if call.tool in _CHANGING:
             own = [link_input for link_input in inputs if link_input.path == output]
@@ -147,63 +147,63 @@ class _Tracer:
             before = self._made.get(inputs[0].sha256) if inputs else None
             if before is not None and before[0].has_linked:
                 # What is stripped after its link is no object of its own.
-                self._call(*before, found)
+                self._call(*before, origin)
                 return
         # Last, since an object may be in a library and in the program, which it is counted for.
         for each in sorted(inputs, key=lambda link_input: link_input.kind == "shared"):
-            self._input(each, found)
+            self._input(each, origin)
 
-    def _compiled(self, call: Call, found: _FoundOrigin) -> None:
+    def _compiled(self, call: Call, origin: _FoundOrigin) -> None:
         names = [name for name in call.line.sources if not name.endswith((".s", ".S"))]
         whole = not call.line.links
         if names or (whole and not call.line.sources):
-            known = found.compiled.setdefault(call.program, {})
+            known = origin.compiled.setdefault(call.program, {})
             known.update(dict.fromkeys(names or (call.line.output or "standard input",)))
-            found.outputs.update(dict.fromkeys(output.sha256 for output in call.outputs))
+            origin.outputs.update(dict.fromkeys(output.sha256 for output in call.outputs))
         if names and not whole:
-            found.objects.update(f"{call.cwd}/{name}" for name in names)
+            origin.objects.update(f"{call.cwd}/{name}" for name in names)
 
-    def _input(self, link_input: LinkInput, found: _FoundOrigin) -> None:
+    def _input(self, link_input: LinkInput, origin: _FoundOrigin) -> None:
         if link_input.kind == "shared":
             if self._inside(link_input.path):
                 # The library has flags of its own to be judged, where it is loaded.
-                of_program = dict(found.outputs)
-                self._content(link_input.sha256, link_input.path, "", found)
-                found.outputs = of_program
+                of_program = dict(origin.outputs)
+                self._content(link_input.sha256, link_input.path, "", origin)
+                origin.outputs = of_program
         elif link_input.kind == "object":
-            self._content(link_input.sha256, link_input.path, "", found)
+            self._content(link_input.sha256, link_input.path, "", origin)
         elif link_input.sha256 in self._made and self._made[link_input.sha256][0].is_rust:
             # A crate is an archive that rustc wrote as a whole.
-            self._content(link_input.sha256, link_input.path, "", found)
-        elif link_input.sha256 not in found.seen:
-            found.seen.add(link_input.sha256)
+            self._content(link_input.sha256, link_input.path, "", origin)
+        elif link_input.sha256 not in origin.seen:
+            origin.seen.add(link_input.sha256)
             used = self._used.get(str(self._evidence.place.find(link_input.path, "/")))
             for member, digest in link_input.members:
                 if used is None or member in used:
-                    self._content(digest, link_input.path, member, found)
+                    self._content(digest, link_input.path, member, origin)
 
-    def _content(self, digest: str, path: str, member: str, found: _FoundOrigin) -> None:
-        if digest in found.seen:
+    def _content(self, digest: str, path: str, member: str, origin: _FoundOrigin) -> None:
+        if digest in origin.seen:
             return
-        found.seen.add(digest)
+        origin.seen.add(digest)
         made = self._made.get(digest)
         name = self._name(path, member)
         if made is not None:
-            found.objects.add(digest)
-            self._call(*made, found)
+            origin.objects.add(digest)
+            self._call(*made, origin)
             if made[0].tool == "as":
-                self._assembled(path, member, name, found)
+                self._assembled(path, member, name, origin)
         elif self._of_machine(path):
             if not _RUNTIME.search(path):
-                found.machine[path] = None
+                origin.machine[path] = None
         else:
-            found.strays[name] = self._stray(digest, path, member, name)
+            origin.strays[name] = self._stray(digest, path, member, name)
 
-    def _assembled(self, path: str, member: str, name: str, found: _FoundOrigin) -> None:
+    def _assembled(self, path: str, member: str, name: str, origin: _FoundOrigin) -> None:
         """An assembler was called by hand, or by a compiler that is not recorded."""
         units, said = _read(self._evidence.place.find(path, "/"), member)
         if said or any(unit.kind is not UnitKind.ASSEMBLER for unit in units):
-            found.strays[name] = Stray(name, Why.UNRECORDED, "", units, said)
+            origin.strays[name] = Stray(name, Why.UNRECORDED, "", units, said)
 
     def _stray(self, digest: str, path: str, member: str, name: str) -> Stray:
         was = self._before.get(digest)

@@ -160,7 +160,7 @@ def with_unlinked_archives(
     }
     own = {symbol for name, path in files.items() if is_shared(name) for symbol in exported(path)}
     foreign = identity.imports - own
-    found = []
+    facts = []
     for name, path in archives.items():
         archive = None if path.resolve() in linked else read_archive(path)
         if archive is None:
@@ -169,8 +169,8 @@ def with_unlinked_archives(
         own_index = archive.index or frozenset()
         if taken := foreign & own_index.union(*(member.defines for member in archive.members)):
             other = _offering(taken, link, place)
-            found.append(OrderFact(Order.UNLINKED, name, other, tuple(sorted(taken))))
-    return replace(seen, order=(*seen.order, *found))
+            facts.append(OrderFact(Order.UNLINKED, name, other, tuple(sorted(taken))))
+    return replace(seen, order=(*seen.order, *facts))
 
 
 def _files(tree: Path) -> Iterator[tuple[str, Path]]:
@@ -214,8 +214,8 @@ def _own_levels(sources: Iterable[Path], tree: Path) -> Iterator[str]:
 
 def line_of_own_level(text: bytes) -> int:
     """The first line of a source that says so, from 1; 0 where none does."""
-    found = _OWN.search(text)
-    return text.count(b"\n", 0, found.start()) + 1 if found else 0
+    match = _OWN.search(text)
+    return text.count(b"\n", 0, match.start()) + 1 if match else 0
 
 
 def own_rustflags(tree: Path) -> tuple[str, ...]:

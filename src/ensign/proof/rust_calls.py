@@ -48,8 +48,8 @@ class Crate:
 
 def crates_of(seen: BuildEvidence) -> tuple[Crate, ...]:
     """The crates that were compiled into the artifact; not build scripts, nor what macros run."""
-    found = [crate_of(call) for call in seen.calls if call.is_rust and call.exit == 0]
-    compiled = [crate for crate in found if crate.call.line.compiles]
+    crates = [crate_of(call) for call in seen.calls if call.is_rust and call.exit == 0]
+    compiled = [crate for crate in crates if crate.call.line.compiles]
     if seen.took:
         return tuple(crate for crate in compiled if _taken(crate.call, seen.took))
     # Cargo names the target in no call that is for this machine's own use.
@@ -59,8 +59,8 @@ def crates_of(seen: BuildEvidence) -> tuple[Crate, ...]:
 
 def linked_crates(seen: BuildEvidence) -> tuple[Crate, ...]:
     """The crates of a program that a known call of rustc linked; none of what nobody recorded."""
-    found = crates_of(seen) if seen.took else ()
-    return found if any(crate.links for crate in found) else ()
+    crates = crates_of(seen) if seen.took else ()
+    return crates if any(crate.links for crate in crates) else ()
 
 
 def _taken(call: Call, took: frozenset[str]) -> bool:

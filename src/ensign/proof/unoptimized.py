@@ -143,8 +143,8 @@ def _step(state: _State, mnemonic: str, operands: str) -> None:
     first, _, second = operands.partition(", ")
     target = _FAMILIES.get(first, "")
     compares, copies = mnemonic.startswith(_COMPARE), mnemonic.startswith("mov")
-    found = None if mnemonic == "lea" or "[r" not in operands else _STACK_SLOT.search(operands)
-    width, slot = ("", "") if found is None else found.groups()
+    match = None if mnemonic == "lea" or "[r" not in operands else _STACK_SLOT.search(operands)
+    width, slot = ("", "") if match is None else match.groups()
     reads = bool(slot) and (slot in second or compares or not copies)
     state.use.slots += bool(slot)
     if mnemonic[0] == "f":  # x87 takes numbers from memory alone
@@ -256,17 +256,17 @@ def read_unoptimized(source: Path | bytes) -> Unoptimized | None:
 
 def together(objects: Iterable[bytes]) -> Unoptimized:
     """Members of an archive, or as many of them as are read of one file."""
-    found, size = Unoptimized(whole=True), 0
+    unoptimized, size = Unoptimized(whole=True), 0
     for each in objects:
         look, size = read_unoptimized(each), size + len(each)
         if look is None:
             continue
-        sums = {name: getattr(found, name) + getattr(look, name) for name in _SUMS}
-        whole = found.whole and (look.whole or not look.looked_at)
-        found = Unoptimized(**sums, partial=found.partial or look.partial, whole=whole)
+        sums = {name: getattr(unoptimized, name) + getattr(look, name) for name in _SUMS}
+        whole = unoptimized.whole and (look.whole or not look.looked_at)
+        unoptimized = Unoptimized(**sums, partial=unoptimized.partial or look.partial, whole=whole)
         if size > _MOST_BYTES:
-            return replace(found, partial=True)
-    return found
+            return replace(unoptimized, partial=True)
+    return unoptimized
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,13 +293,13 @@ def _functions(elf: BoundedElf) -> tuple[list[_Read], bool]:
         for function in functions
     )
     answers = iter(disassembled(find_meter(), compress(codes, wanted)))
-    found = []
+    reads = []
     for each, doubt, read in zip(functions, doubtful, wanted, strict=True):
         use = stack_use(next(answers)) if read else None
         short = len(each.code) < _SHORT_BYTES
         look = _look(use) if use is not None else _Look.OPEN if doubt or short else _Look.OPTIMIZED
-        found.append(_Read(each.name, use, look))
-    return found, step > 1
+        reads.append(_Read(each.name, use, look))
+    return reads, step > 1
 
 
 def _has_slots(code: bytes) -> bool:

@@ -79,13 +79,13 @@ def _checked(binary: Binary) -> int:
 
 
 def _protections(identity: Identity, binary: Binary) -> frozenset[str]:
-    found = binary.hardening
+    hardening = binary.hardening
     named = {
-        "PIE": found.pie and not binary.shared_library,
-        "RELRO": found.relro,
-        "BIND_NOW": found.bind_now and not identity.static,
-        "canaries": found.canary,
-        "CET": found.cet,
+        "PIE": hardening.pie and not binary.shared_library,
+        "RELRO": hardening.relro,
+        "BIND_NOW": hardening.bind_now and not identity.static,
+        "canaries": hardening.canary,
+        "CET": hardening.cet,
     }
     return frozenset(name for name, there in named.items() if there)
 

@@ -139,10 +139,10 @@ def _facts(result: Result, measured: VariantFacts | None) -> list[Cell]:
 
 def _layouts(result: Result, compared: SuiteComparison) -> list[Cell]:
     """The variant's own spread, and its prediction, where relinks were raced in turn."""
-    found = None if result.layouts is None else result.layouts.of(compared.comparison.variant)
-    if found is None:
+    layouts = None if result.layouts is None else result.layouts.of(compared.comparison.variant)
+    if layouts is None:
         return [""] * _LAYOUTS
-    values = (found.sd, found.low, found.high, found.fresh_low, found.fresh_high)
+    values = (layouts.sd, layouts.low, layouts.high, layouts.fresh_low, layouts.fresh_high)
     return ["" if value is None else _number(value) for value in values]
 
 

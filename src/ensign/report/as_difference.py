@@ -31,9 +31,9 @@ _NO_EVIDENCE = (
 )
 
 
-def text(found: StudyDifference, width: int = 80) -> str:
+def text(difference: StudyDifference, width: int = 80) -> str:
     """For a terminal or a file: prose wrapped, tables as wide as they must be."""
-    view = difference_view(found)
+    view = difference_view(difference)
     lines = wrapped(view.headline, width)
     for sentence in view.sentences:
         lines += wrapped(sentence, width)
@@ -54,9 +54,9 @@ def text(found: StudyDifference, width: int = 80) -> str:
     return "\n".join(lines) + "\n"
 
 
-def markdown(found: StudyDifference) -> str:
+def markdown(difference: StudyDifference) -> str:
     """For a pull request: the answer, the geometric means; the rest folded."""
-    view = difference_view(found)
+    view = difference_view(difference)
     parts = [
         f"**{safe(view.headline)}**",
         " ".join(map(safe, view.sentences)),
@@ -70,29 +70,29 @@ def markdown(found: StudyDifference) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def as_json(found: StudyDifference) -> str:
+def as_json(difference: StudyDifference) -> str:
     """Ratios of cost ratios (above 1: relatively slower in B); what is infinite is null."""
     said = {
-        "a": asdict(found.a),
-        "b": asdict(found.b),
-        "baseline": found.baseline,
-        "twin": found.twin,
-        "level": found.level,
-        "margin": found.margin,
-        "suite": [_change(change, found) for change in found.suite],
-        "workloads": [_change(workload, found) for workload in found.workloads],
-        "significant": [asdict(significant) for significant in found.significant],
-        "builds": [{**asdict(build), "same": build.same} for build in found.builds],
-        "machine": [asdict(differing) for differing in found.machine],
-        "settings": [asdict(setting) for setting in found.settings],
-        "only_a": found.only_a,
-        "only_b": found.only_b,
-        "findings": [asdict(finding) for finding in found.findings],
+        "a": asdict(difference.a),
+        "b": asdict(difference.b),
+        "baseline": difference.baseline,
+        "twin": difference.twin,
+        "level": difference.level,
+        "margin": difference.margin,
+        "suite": [_change(change, difference) for change in difference.suite],
+        "workloads": [_change(workload, difference) for workload in difference.workloads],
+        "significant": [asdict(significant) for significant in difference.significant],
+        "builds": [{**asdict(build), "same": build.same} for build in difference.builds],
+        "machine": [asdict(differing) for differing in difference.machine],
+        "settings": [asdict(setting) for setting in difference.settings],
+        "only_a": difference.only_a,
+        "only_b": difference.only_b,
+        "findings": [asdict(finding) for finding in difference.findings],
     }
     return json_visible(json.dumps(said, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
-def _change(change: RatioChange, found: StudyDifference) -> dict[str, object]:
+def _change(change: RatioChange, difference: StudyDifference) -> dict[str, object]:
     compared = change.comparison
     return {
         "variant": compared.variant,
@@ -105,7 +105,7 @@ def _change(change: RatioChange, found: StudyDifference) -> dict[str, object]:
         "high": compared.high if math.isfinite(compared.high) else None,
         "direction": compared.direction.value,
         "size": None if compared.size is None else compared.size.value,
-        "answer": answer(compared, found.margin),
+        "answer": answer(compared, difference.margin),
     }
 
 
@@ -123,25 +123,32 @@ class DifferenceView:
     notes: tuple[str, ...]
 
 
-def difference_view(found: StudyDifference) -> DifferenceView:
+def difference_view(difference: StudyDifference) -> DifferenceView:
     """Everything that the renderers of a difference share."""
-    rows = [change for change in found.suite if change.comparison.variant != found.twin]
+    rows = [change for change in difference.suite if change.comparison.variant != difference.twin]
     return DifferenceView(
-        headline=_headline(rows, found),
-        sentences=(*_sides(found), *_builds(found), *_machine(found), *_alone(found)),
-        warnings=tuple(clean(finding.text) for finding in found.findings),
-        suite=_table("All workloads (geometric mean)", "variant", found.suite, found),
-        workloads=tuple(_workloads(change.comparison.variant, found) for change in found.suite),
-        significant=_significant(found),
+        headline=_headline(rows, difference),
+        sentences=(
+            *_sides(difference),
+            *_builds(difference),
+            *_machine(difference),
+            *_alone(difference),
+        ),
+        warnings=tuple(clean(finding.text) for finding in difference.findings),
+        suite=_table("All workloads (geometric mean)", "variant", difference.suite, difference),
+        workloads=tuple(
+            _workloads(change.comparison.variant, difference) for change in difference.suite
+        ),
+        significant=_significant(difference),
         differing=tuple(
             Table(heading, ("", "A", "B"), tuple(map(_cells, differing)))
             for heading, differing in (
-                ("Facts of the machine that differ", found.machine),
-                ("Settings that differ", found.settings),
+                ("Facts of the machine that differ", difference.machine),
+                ("Settings that differ", difference.settings),
             )
             if differing
         ),
-        notes=_notes(found),
+        notes=_notes(difference),
     )
 
 
@@ -158,18 +165,18 @@ def answer(comparison: Comparison, margin: float | None) -> str:
     return f"{word}, by more than {limit}" if beyond else word
 
 
-def _headline(rows: list[RatioChange], found: StudyDifference) -> str:
+def _headline(rows: list[RatioChange], difference: StudyDifference) -> str:
     """Over all workloads, and which variants moved."""
     if not rows:
         return "The two studies have no variant in common but the baseline."
     moved = [change for change in rows if change.comparison.direction is not Direction.UNCLEAR]
-    against = f"against {clean(found.baseline)}"
+    against = f"against {clean(difference.baseline)}"
     if moved:
         names = listed(tuple(change.comparison.variant for change in moved))
         return f"From A to B {pluralize(len(moved), 'variant')} changed {against}: {names}."
     within = [change for change in rows if change.comparison.size is Size.WITHIN]
-    if len(within) == len(rows) and found.margin is not None:
-        limit = plain_share(found.margin)
+    if len(within) == len(rows) and difference.margin is not None:
+        limit = plain_share(difference.margin)
         return f"From A to B no variant changed {against} by more than {limit}: shown for each."
     left = tuple(row.comparison.variant for row in rows if row not in within)
     return (
@@ -178,32 +185,33 @@ def _headline(rows: list[RatioChange], found: StudyDifference) -> str:
     )
 
 
-def _sides(found: StudyDifference) -> tuple[str, ...]:
+def _sides(difference: StudyDifference) -> tuple[str, ...]:
     return tuple(
         f"{letter}: {clean(side.label)} ({clean(side.name)}, {clean(side.made_at)}, "
         f"{pluralize(side.rounds, 'round')}, ensign {clean(side.version)})."
-        for letter, side in (("A", found.a), ("B", found.b))
+        for letter, side in (("A", difference.a), ("B", difference.b))
     )
 
 
-def _builds(found: StudyDifference) -> tuple[str, ...]:
-    others = tuple(build.variant for build in found.builds if not build.same)
+def _builds(difference: StudyDifference) -> tuple[str, ...]:
+    others = tuple(build.variant for build in difference.builds if not build.same)
     if not others:
         return ("Same builds: what gets loaded is the same bytes for every variant.",)
-    if len(others) == len(found.builds):
+    if len(others) == len(difference.builds):
         return ("Other builds: no variant has the same bytes in both.",)
     return (f"Other builds: the bytes of {listed(others)} differ; the others are the same.",)
 
 
-def _machine(found: StudyDifference) -> tuple[str, ...]:
+def _machine(difference: StudyDifference) -> tuple[str, ...]:
     machine = (
-        f"Another machine, or another state of it; what differs: {listed(_names(found.machine))}."
-        if found.machine
+        "Another machine, or another state of it; what differs: "
+        f"{listed(_names(difference.machine))}."
+        if difference.machine
         else "Same machine, as far as its facts tell."
     )
     settings = (
-        f"Measured otherwise; what differs: {listed(_names(found.settings))}."
-        if found.settings
+        f"Measured otherwise; what differs: {listed(_names(difference.settings))}."
+        if difference.settings
         else "Same settings."
     )
     return machine, settings
@@ -213,41 +221,41 @@ def _names(differing: tuple[Differing, ...]) -> tuple[str, ...]:
     return tuple(each.name for each in differing)
 
 
-def _alone(found: StudyDifference) -> tuple[str, ...]:
+def _alone(difference: StudyDifference) -> tuple[str, ...]:
     return tuple(
         f"Only in {letter}: {listed(names)}."
-        for letter, names in (("A", found.only_a), ("B", found.only_b))
+        for letter, names in (("A", difference.only_a), ("B", difference.only_b))
         if names
     )
 
 
-def _workloads(variant: str, found: StudyDifference) -> Table:
+def _workloads(variant: str, difference: StudyDifference) -> Table:
     changes = tuple(
-        workload for workload in found.workloads if workload.comparison.variant == variant
+        workload for workload in difference.workloads if workload.comparison.variant == variant
     )
-    return _table(f"{clean(variant)}, by workload", "workload", changes, found)
+    return _table(f"{clean(variant)}, by workload", "workload", changes, difference)
 
 
 def _table(
-    heading: str, first: str, changes: tuple[RatioChange, ...], found: StudyDifference
+    heading: str, first: str, changes: tuple[RatioChange, ...], difference: StudyDifference
 ) -> Table:
-    columns = (first, "A", "B", f"change, {plain_share(found.level)} interval", "answer")
+    columns = (first, "A", "B", f"change, {plain_share(difference.level)} interval", "answer")
     rows = tuple(
         (
             clean(change.workload or change.comparison.variant),
             percent(speedup(change.ratio_a)),
             percent(speedup(change.ratio_b)),
             words.interval_cell(change.comparison),
-            answer(change.comparison, found.margin),
+            answer(change.comparison, difference.margin),
         )
         for change in changes
     )
     return Table(heading, columns, rows)
 
 
-def _significant(found: StudyDifference) -> tuple[str, ...]:
+def _significant(difference: StudyDifference) -> tuple[str, ...]:
     lines = []
-    for significant in found.significant:
+    for significant in difference.significant:
         kinds = (("gained", significant.faster), ("lost", significant.slower))
         parts = [f"{len(those)} {kind} ({listed(those)})" for kind, those in kinds if those]
         lines.append(f"{clean(significant.variant)}: {', '.join(parts) or 'none'}")
@@ -258,8 +266,8 @@ def _cells(differing: Differing) -> tuple[str, ...]:
     return clean(differing.name), clean(differing.a) or "none", clean(differing.b) or "none"
 
 
-def _notes(found: StudyDifference) -> tuple[str, ...]:
-    level = plain_share(found.level)
+def _notes(difference: StudyDifference) -> tuple[str, ...]:
+    level = plain_share(difference.level)
     intervals = (
         "Intervals are Welch's, from the rounds of both studies, which are independent. Each "
         f"covers {level} by itself; which workloads moved is told after Holm's adjustment, at "

@@ -23,9 +23,9 @@ def sheet_json(sheet: EnvironmentSheet) -> str:
     return json.dumps(sheet.as_json(), indent=1) + "\n"
 
 
-def differences_text(found: Sequence[FactDifference]) -> str:
+def differences_text(differences: Sequence[FactDifference]) -> str:
     """A line for each, with why it may matter."""
-    lines = [_line(difference) for difference in found]
+    lines = [_line(difference) for difference in differences]
     return "\n".join([*(lines or ["no fact differs"]), ""])
 
 
@@ -36,7 +36,7 @@ def _line(row: FactDifference) -> str:
     return f"{visible(row.fact)}: {one} | {other}{why}"
 
 
-def differences_json(found: Sequence[FactDifference]) -> str:
+def differences_json(differences: Sequence[FactDifference]) -> str:
     """All of them, exactly."""
     rows = [
         {
@@ -45,7 +45,7 @@ def differences_json(found: Sequence[FactDifference]) -> str:
             "other": difference.other,
             "why": difference.why,
         }
-        for difference in found
+        for difference in differences
     ]
     return json.dumps({"schema": 1, "differences": rows}, indent=1) + "\n"
 

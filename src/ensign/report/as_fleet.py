@@ -22,9 +22,9 @@ _METHOD = (
 )
 
 
-def text(found: Fleet, width: int = 80, *, every_workload: bool = False) -> str:
+def text(fleet: Fleet, width: int = 80, *, every_workload: bool = False) -> str:
     """For a terminal or a file: prose wrapped, tables as wide as they must be."""
-    view = fleet_view(found)
+    view = fleet_view(fleet)
     lines: list[str] = []
     for each in view.sentences:
         lines += wrapped(each, width)
@@ -38,9 +38,9 @@ def text(found: Fleet, width: int = 80, *, every_workload: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def markdown(found: Fleet) -> str:
+def markdown(fleet: Fleet) -> str:
     """For a pull request: the answer and the table of all workloads; the rest folded."""
-    view = fleet_view(found)
+    view = fleet_view(fleet)
     headline, *sentences = view.sentences
     parts = [
         f"**{safe(headline)}**",
@@ -53,25 +53,25 @@ def markdown(found: Fleet) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def as_json(found: Fleet) -> str:
+def as_json(fleet: Fleet) -> str:
     """Cost ratios against the baseline (below 1: faster); null where nothing is claimed."""
     said = {
-        **{name: getattr(found, name) for name in ("name", "title", "baseline", "twin")},
-        "metric": found.metric.value,
-        "level": found.level,
-        "margin": found.margin,
-        "hosts": [asdict(host) for host in found.hosts],
-        "kinds": [asdict(kind) for kind in found.kinds],
-        "equal_shares": found.equal_shares,
-        "suite": [_row(row) for row in found.suite],
-        "workloads": [_row(row) for row in found.workloads],
-        "choice": found.choice or None,
+        **{name: getattr(fleet, name) for name in ("name", "title", "baseline", "twin")},
+        "metric": fleet.metric.value,
+        "level": fleet.level,
+        "margin": fleet.margin,
+        "hosts": [asdict(host) for host in fleet.hosts],
+        "kinds": [asdict(kind) for kind in fleet.kinds],
+        "equal_shares": fleet.equal_shares,
+        "suite": [_row(row) for row in fleet.suite],
+        "workloads": [_row(row) for row in fleet.workloads],
+        "choice": fleet.choice or None,
         "own_builds": [
             {"kind": kind_choice.kind, **_compared(kind_choice.comparison)}
-            for kind_choice in found.own_builds
+            for kind_choice in fleet.own_builds
         ],
-        "left_out": found.left_out,
-        "findings": [asdict(finding) for finding in found.findings],
+        "left_out": fleet.left_out,
+        "findings": [asdict(finding) for finding in fleet.findings],
     }
     return json_visible(json.dumps(said, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
 
@@ -121,41 +121,41 @@ class FleetView:
     notes: tuple[str, ...]
 
 
-def fleet_view(found: Fleet) -> FleetView:
+def fleet_view(fleet: Fleet) -> FleetView:
     """What every form of it shows."""
     return FleetView(
-        sentences=tuple(_sentences(found)),
+        sentences=tuple(_sentences(fleet)),
         warnings=tuple(
             clean(f"{finding.subject}: {finding.text}" if finding.subject else finding.text)
-            for finding in found.findings
+            for finding in fleet.findings
         ),
-        suite=_table("All workloads (geometric mean)", "variant", found.suite, found),
-        hosts=_hosts(found),
+        suite=_table("All workloads (geometric mean)", "variant", fleet.suite, fleet),
+        hosts=_hosts(fleet),
         workloads=tuple(
-            _table(f"{clean(row.variant)}, by workload", "workload", rows, found)
-            for row in found.suite
-            if (rows := tuple(one for one in found.workloads if one.variant == row.variant))
+            _table(f"{clean(row.variant)}, by workload", "workload", rows, fleet)
+            for row in fleet.suite
+            if (rows := tuple(one for one in fleet.workloads if one.variant == row.variant))
         ),
-        notes=tuple(_notes(found)),
+        notes=tuple(_notes(fleet)),
     )
 
 
-def _sentences(found: Fleet) -> Iterator[str]:
-    rows = {row.variant: row for row in found.suite}
-    against = clean(found.baseline)
-    of = f"{pluralize(len(found.kinds), 'kind')}, {pluralize(len(found.hosts), 'host')}"
-    chosen = rows.get(found.choice)
-    if any(row.fleet is None for row in found.suite):
-        unmeasured = any(kind_value.hosts == 0 for row in found.suite for kind_value in row.kinds)
+def _sentences(fleet: Fleet) -> Iterator[str]:
+    rows = {row.variant: row for row in fleet.suite}
+    against = clean(fleet.baseline)
+    of = f"{pluralize(len(fleet.kinds), 'kind')}, {pluralize(len(fleet.hosts), 'host')}"
+    chosen = rows.get(fleet.choice)
+    if any(row.fleet is None for row in fleet.suite):
+        unmeasured = any(kind_value.hosts == 0 for row in fleet.suite for kind_value in row.kinds)
         lacking = "without a measured host" if unmeasured else "with a single host"
         yield f"Nothing is claimed of the fleet: there is a kind {lacking} ({of})."
     elif chosen is None or chosen.fleet is None:
         yield f"For the fleet no variant is shown to be faster than {against} ({of})."
-        yield from _own_builds(found)
+        yield from _own_builds(fleet)
     else:
-        yield f"For the fleet {sentence(chosen.fleet, found.margin, against=True)}: {of}."
+        yield f"For the fleet {sentence(chosen.fleet, fleet.margin, against=True)}: {of}."
         yield from _by_kind(chosen)
-        yield from _own_builds(found)
+        yield from _own_builds(fleet)
     for kind in () if chosen is None else chosen.kinds:
         if kind.next_host is not None:
             yield _next(kind)
@@ -181,11 +181,11 @@ def _by_kind(row: FleetRow) -> Iterator[str]:
             yield f"On {clean(kind)} it is not shown: {interval_cell(one)}."
 
 
-def _own_builds(found: Fleet) -> Iterator[str]:
-    for kind_choice in found.own_builds:
+def _own_builds(fleet: Fleet) -> Iterator[str]:
+    for kind_choice in fleet.own_builds:
         said = sentence(kind_choice.comparison, None, against=True)
         yield f"On {clean(kind_choice.kind)} {said}: one build for all gives that up."
-    if found.choice and not found.own_builds:
+    if fleet.choice and not fleet.own_builds:
         yield "No other build is shown to be faster on any kind."
 
 
@@ -197,8 +197,8 @@ def _next(kind: KindValue) -> str:
     )
 
 
-def _table(heading: str, first: str, rows: tuple[FleetRow, ...], found: Fleet) -> Table:
-    columns = (first, "fleet", *(clean(kind.name) for kind in found.kinds))
+def _table(heading: str, first: str, rows: tuple[FleetRow, ...], fleet: Fleet) -> Table:
+    columns = (first, "fleet", *(clean(kind.name) for kind in fleet.kinds))
     cells = tuple(
         (
             clean(row.workload or row.variant),
@@ -212,37 +212,37 @@ def _table(heading: str, first: str, rows: tuple[FleetRow, ...], found: Fleet) -
         )
         for row in rows
     )
-    return Table(f"{heading}, {plain_share(found.level)} intervals", columns, cells)
+    return Table(f"{heading}, {plain_share(fleet.level)} intervals", columns, cells)
 
 
 def _unclaimed(kind: KindValue) -> str:
     return "one host" if kind.hosts else "no host"
 
 
-def _hosts(found: Fleet) -> Table:
+def _hosts(fleet: Fleet) -> Table:
     """A row for each host, a column for each variant over all workloads."""
-    of_cluster = any(host.jobs for host in found.hosts)
+    of_cluster = any(host.jobs for host in fleet.hosts)
     jobs = ("jobs",) if of_cluster else ()
-    columns = ("host", "kind", "rounds", *jobs, *(clean(row.variant) for row in found.suite))
+    columns = ("host", "kind", "rounds", *jobs, *(clean(row.variant) for row in fleet.suite))
     rows = tuple(
         (
             clean(host.label),
             clean(host.kind),
             str(host.rounds),
             *((clean(", ".join(host.jobs)),) if of_cluster else ()),
-            *(interval_cell(row.hosts[index]) for row in found.suite),
+            *(interval_cell(row.hosts[index]) for row in fleet.suite),
         )
-        for index, host in enumerate(found.hosts)
+        for index, host in enumerate(fleet.hosts)
     )
     return Table("Each host", columns, rows)
 
 
-def _notes(found: Fleet) -> Iterator[str]:
-    shares = ", ".join(f"{clean(kind.name)} {plain_share(kind.share)}" for kind in found.kinds)
-    if found.equal_shares and len(found.kinds) > 1:
+def _notes(fleet: Fleet) -> Iterator[str]:
+    shares = ", ".join(f"{clean(kind.name)} {plain_share(kind.share)}" for kind in fleet.kinds)
+    if fleet.equal_shares and len(fleet.kinds) > 1:
         yield f"Shares of the fleet: {shares}, equal because none were given (--share KIND=SHARE)."
-    elif len(found.kinds) > 1:
+    elif len(fleet.kinds) > 1:
         yield f"Shares of the fleet: {shares}."
-    if found.left_out:
-        yield f"Left out, because not all hosts have it: {listed(found.left_out)}."
+    if fleet.left_out:
+        yield f"Left out, because not all hosts have it: {listed(fleet.left_out)}."
     yield _METHOD

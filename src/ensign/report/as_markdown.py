@@ -99,8 +99,8 @@ def _costs(result: Result) -> list[str]:
         *(comparison.variant for comparison in result.comparisons),
         result.twin,
     ]
-    found = [each for name in names if (each := result.facts_of(name)) is not None]
-    if not found:
+    rows = [each for name in names if (each := result.facts_of(name)) is not None]
+    if not rows:
         return []
     header = ["variant", *(safe(clean(head)) for head in result.score_head), *_COSTS]
     body = [
@@ -113,7 +113,7 @@ def _costs(result: Result) -> list[str]:
             figures.seconds(facts.system_s, result.time_unit),
             figures.size(facts.peak_memory_bytes),
         ]
-        for facts in found
+        for facts in rows
     ]
     return [_table(header, body)]
 

@@ -266,8 +266,8 @@ def _costs(page: Page, result: Result, *, with_twin: bool, ruled: bool = True) -
     """Resources that each variant used, where there is one workload."""
     twin = [result.twin] if with_twin and result.twin else []
     names = [result.baseline, *(comparison.variant for comparison in result.comparisons), *twin]
-    found = [each for name in names if (each := result.facts_of(name)) is not None]
-    if not found:
+    rows = [each for name in names if (each := result.facts_of(name)) is not None]
+    if not rows:
         return
     table = _new_table(ruled=ruled)
     _name_column(table, "variant")
@@ -276,7 +276,7 @@ def _costs(page: Page, result: Result, *, with_twin: bool, ruled: bool = True) -
         table.add_column(header, justify="right", no_wrap=True)
     lines = [
         [_text(clean(facts.variant)), *(_text(cell) for _, of in columns for cell in of(facts))]
-        for facts in found
+        for facts in rows
     ]
     _add_rows(page, table, lines, result)
     page.table(table)
@@ -363,12 +363,12 @@ def _latency(page: Page, result: Result) -> None:
     fits = page.width >= _WIDE
     headers = [header for _, header in LATENCY_COLUMNS]
     kept = [index for index, header in enumerate(headers) if fits or header != "p95"]
-    for found in tables:
-        table = _new_table(", ".join(filter(None, (LATENCY, found.workload))))
+    for latency_table in tables:
+        table = _new_table(", ".join(filter(None, (LATENCY, latency_table.workload))))
         _name_column(table, "variant")
         for index in kept:
             table.add_column(headers[index], justify="right", no_wrap=fits, overflow="fold")
-        for row in found.rows:
+        for row in latency_table.rows:
             table.add_row(_text(row.label), *(_text(row.cells[index]) for index in kept))
         page.table(table)
     if tables:

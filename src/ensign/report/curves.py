@@ -118,13 +118,13 @@ def _graphs(curve_set: CurveSet, metric: Metric, drawn: tuple[Drawn, ...]) -> li
         return [CurveGraph(title, *_across(curve_set), drawn, in_unit)]
     time = METRICS[metric]
     of_time = " of CPU time" if metric is Metric.CPU else ""
-    found = [CurveGraph(f"{time} per operation", *_across(curve_set), drawn, figures.cost)]
+    graphs = [CurveGraph(f"{time} per operation", *_across(curve_set), drawn, figures.cost)]
     rates = [1e9] * len(curve_set.values)
-    found.append(_rate(f"operations per second{of_time}", curve_set, drawn, rates))
+    graphs.append(_rate(f"operations per second{of_time}", curve_set, drawn, rates))
     if curve_set.unit == _BYTES:
         megabits = [1e9 * value * _BITS_OF_MEGABIT for value in curve_set.values]
-        found.append(_rate(f"Mb/s{of_time}", curve_set, drawn, megabits))
-    return found
+        graphs.append(_rate(f"Mb/s{of_time}", curve_set, drawn, megabits))
+    return graphs
 
 
 def _rate(
@@ -209,23 +209,25 @@ def _with_unit(value: float, unit: str) -> str:
 
 
 def _crossover(curve_set: CurveSet, margin: str) -> str:
-    found = curve_set.crossover
+    crossover = curve_set.crossover
     last = _with_unit(curve_set.values[-1], curve_set.unit)
-    if found is None or found.low is None:
+    if crossover is None or crossover.low is None:
         return f"Builds differ by more than {margin} at the greatest value, {last}, too."
     first = curve_set.values[0]
-    if found.high is None:
+    if crossover.high is None:
         known = ""
-        if found.value is not None:
-            known = f" By their means none do from {_with_unit(found.value, curve_set.unit)} on."
-        if found.low != first:
-            below = curve_set.values[curve_set.values.index(found.low) - 1]
+        if crossover.value is not None:
+            known = (
+                f" By their means none do from {_with_unit(crossover.value, curve_set.unit)} on."
+            )
+        if crossover.low != first:
+            below = curve_set.values[curve_set.values.index(crossover.low) - 1]
             known += f" Up to {_with_unit(below, curve_set.unit)} some do."
         return f"It is not shown that no two builds differ by more than {margin} at {last}.{known}"
-    if found.high == first:
+    if crossover.high == first:
         return f"No two builds differ by more than {margin}, whatever the {curve_set.parameter}."
-    high = _with_unit(found.high, curve_set.unit)
+    high = _with_unit(crossover.high, curve_set.unit)
     start = f"From {high} on no two builds differ by more than {margin}"
-    if found.low == found.high:
+    if crossover.low == crossover.high:
         return f"{start}; below that some do."
-    return f"{start}; that begins at {_with_unit(found.low, curve_set.unit)} to {high}."
+    return f"{start}; that begins at {_with_unit(crossover.low, curve_set.unit)} to {high}."

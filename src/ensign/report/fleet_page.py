@@ -16,42 +16,42 @@ from ensign.report.words import clean, interval_cell, plain_share, span_of, spee
 _HOST = "\N{NO-BREAK SPACE}" * 3
 
 
-def render(found: Fleet) -> str:
+def render(fleet: Fleet) -> str:
     """The whole page: the answer, a chart of each variant, every table, findings."""
-    view = fleet_view(found)
+    view = fleet_view(fleet)
     headline, *details = view.sentences
     return fill(
         "fleet.html",
-        title=found.title or found.name,
+        title=fleet.title or fleet.name,
         digest_tag="",
         headline=headline,
         details=details,
-        figures=[_chart(row, found) for row in found.suite],
+        figures=[_chart(row, fleet) for row in fleet.suite],
         tables=(view.suite, view.hosts),
         folded=view.workloads,
-        findings=found.findings,
+        findings=fleet.findings,
         notes=view.notes,
     )
 
 
-def _chart(row: FleetRow, found: Fleet) -> Figure:
+def _chart(row: FleetRow, fleet: Fleet) -> Figure:
     """A variant on each host, on each kind, and for the fleet."""
-    title = f"{clean(row.variant)} over {clean(found.baseline)}, all workloads"
-    level = plain_share(found.level)
+    title = f"{clean(row.variant)} over {clean(fleet.baseline)}, all workloads"
+    level = plain_share(fleet.level)
     caption = (
         f"{title}: speedups with {level} intervals, right of the line is faster. A kind's interval "
         "counts its hosts, a host's its rounds; hollow: no difference is shown."
     )
-    return Figure(charts.intervals(list(_rows(row, found)), found.margin, title), caption)
+    return Figure(charts.intervals(list(_rows(row, fleet)), fleet.margin, title), caption)
 
 
-def _rows(row: FleetRow, found: Fleet) -> Iterator[Row]:
+def _rows(row: FleetRow, fleet: Fleet) -> Iterator[Row]:
     if row.fleet is not None:
         yield _row("fleet", row.fleet)
     for kind in row.kinds:
         if kind.comparison is not None:
             yield _row(clean(kind.kind), kind.comparison)
-        for host, comparison in zip(found.hosts, row.hosts, strict=True):
+        for host, comparison in zip(fleet.hosts, row.hosts, strict=True):
             if host.kind == kind.kind:
                 yield _row(_HOST + clean(host.label), comparison)
 

@@ -161,7 +161,9 @@ def dots_figure(result: Result, view: ResultView) -> Figure | None:
     rows = {row.name: row for row in view.suite}
     order = [result.baseline, *(row.name for row in view.compared)]
     shown = [
-        _dots(found, rows.get(name)) for name in order if (found := layouts.of(name)) is not None
+        _dots(variant_layouts, rows.get(name))
+        for name in order
+        if (variant_layouts := layouts.of(name)) is not None
     ]
     title = f"Speedup of each relink against the mean of {clean(result.baseline)}'s"
     baseline, level = clean(result.baseline), plain_share(result.level)
@@ -178,11 +180,11 @@ def dots_figure(result: Result, view: ResultView) -> Figure | None:
     return Figure(charts.dots(shown, result.margin, title), caption)
 
 
-def _dots(found: VariantLayouts, row: Row | None) -> Dots:
+def _dots(layouts: VariantLayouts, row: Row | None) -> Dots:
     return Dots(
-        label=clean(found.variant) if row is None else row.label,
-        value="" if found.sd is None else f"± {sd_percent(found.sd)} %",
-        speedups=tuple(speedup(ratio) for ratio in found.ratios),
+        label=clean(layouts.variant) if row is None else row.label,
+        value="" if layouts.sd is None else f"± {sd_percent(layouts.sd)} %",
+        speedups=tuple(speedup(ratio) for ratio in layouts.ratios),
         mean=None if row is None else row.span,
         direction=Direction.UNCLEAR if row is None else row.direction,
     )

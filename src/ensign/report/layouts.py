@@ -35,8 +35,8 @@ def speaks_of_binaries(variant: str, result: Result) -> bool:
     """
     if result.layouts is not None and races_relinks(result):
         return variant in result.layouts.unable
-    found = (finding for finding in result.findings if finding.is_a(SAME_PROGRAM))
-    return not any(finding.subject == variant for finding in found)
+    findings = (finding for finding in result.findings if finding.is_a(SAME_PROGRAM))
+    return not any(finding.subject == variant for finding in findings)
 
 
 def scope(result: Result) -> str:
@@ -173,12 +173,12 @@ _LARGEST_LOG = math.log(2)
 
 def fresh_span(variant: str, result: Result) -> Span | None:
     """Range of the speedup of one fresh link over one of the baseline; None if hardly known."""
-    found = None if result.layouts is None else result.layouts.of(variant)
-    if found is None or not found.fresh_low or not found.fresh_high:
+    layouts = None if result.layouts is None else result.layouts.of(variant)
+    if layouts is None or not layouts.fresh_low or not layouts.fresh_high:
         return None
-    if math.log(found.fresh_high / found.fresh_low) > 2 * _LARGEST_LOG:
+    if math.log(layouts.fresh_high / layouts.fresh_low) > 2 * _LARGEST_LOG:
         return None
-    low, high = speedup(found.fresh_high), speedup(found.fresh_low)
+    low, high = speedup(layouts.fresh_high), speedup(layouts.fresh_low)
     return Span(low, high, (low + high) / 2)
 
 

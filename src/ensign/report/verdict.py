@@ -155,18 +155,18 @@ def _sentences(
     compared: SuiteComparison, result: Result, *, against: bool = True
 ) -> tuple[str, ...]:
     """Sentence by one cost; by the other, where they disagree, in the same one if it is short."""
-    found, other = compared.comparison, both_said(compared.comparison)
+    comparison, other = compared.comparison, both_said(compared.comparison)
     said = words.sentence(
-        found,
+        comparison,
         result.margin,
         against=against,
-        mode=None if other or found.size is Size.WITHIN else result.mode,
+        mode=None if other or comparison.size is Size.WITHIN else result.mode,
         workloads=compared.workloads,
-        binaries=speaks_of_binaries(found.variant, result),
+        binaries=speaks_of_binaries(comparison.variant, result),
     )
     if len(said) + len(other) <= _TWO_LINES:
         return (f"{said}{other}",)
-    return (said, *filter(None, [both_said(found, apart=True)]))
+    return (said, *filter(None, [both_said(comparison, apart=True)]))
 
 
 def what_hurts(variant: str, result: Result) -> tuple[str, ...]:

@@ -231,10 +231,13 @@ def _variant(name: str, result: Result) -> VariantWorkloads:
 
 
 def _significant(name: str, result: Result) -> str:
-    found = next((one for one in result.significant if one.variant == name), None)
-    if found is None:
+    significant_workloads = next((one for one in result.significant if one.variant == name), None)
+    if significant_workloads is None:
         return ""
-    kinds = ((found.faster, Direction.FASTER), (found.slower, Direction.SLOWER))
+    kinds = (
+        (significant_workloads.faster, Direction.FASTER),
+        (significant_workloads.slower, Direction.SLOWER),
+    )
     parts = [f"{len(those)} {kind.value} ({words.listed(those)})" for those, kind in kinds if those]
     return ", ".join(parts) or "none"
 
@@ -298,21 +301,21 @@ def _unmeasured(result: Result, measured: set[str]) -> tuple[Unmeasured, ...]:
             failed = build.status is BuildStatus.FAILED
             key = build.why_and_way_out if failed else build.variant
             alike.setdefault((key, failed), []).append(build)
-    found = [
+    unmeasured = [
         Unmeasured(words.listed(tuple(facts.variant for facts in those)), _why(those[0], result))
         for those in alike.values()
     ]
     if not result.builds:
-        found += (
+        unmeasured += (
             Unmeasured(clean(failure.variant), _failed(failure)) for failure in result.failures
         )
         same = (finding for finding in result.findings if finding.is_a(SAME_BYTES))
-        found += (
+        unmeasured += (
             Unmeasured(clean(finding.subject), clean(finding.text))
             for finding in same
             if finding.subject not in measured
         )
-    return tuple(found)
+    return tuple(unmeasured)
 
 
 def _why(build: BuildFacts, result: Result) -> str:

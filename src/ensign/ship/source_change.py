@@ -130,11 +130,11 @@ def _line_replaced(edit: Edit, index: int, text: str, replacement: str) -> str:
 
 def _match_replaced(edit: Edit, index: int, text: str, replacement: str) -> str:
     pattern = re.compile(edit.pattern or "", re.MULTILINE)
-    found = list(pattern.finditer(text))
-    if len(found) != 1:
-        places = [text.count("\n", 0, match.start()) + 1 for match in found]
+    matches = list(pattern.finditer(text))
+    if len(matches) != 1:
+        places = [text.count("\n", 0, match.start()) + 1 for match in matches]
         raise _misplaced(edit, index, f"a match of '{edit.pattern}'", places)
-    match = found[0]
+    match = matches[0]
     try:
         expanded = match.expand(replacement)
     except (re.error, IndexError) as error:
@@ -215,17 +215,17 @@ def with_profile(name: str, text: str, flags: Flags) -> str:
     changes = {key: value for key, value in wanted.items() if not _is_same(known.get(key), value)}
     if not changes:
         return text
-    found = _HEADER.search(text)
-    if found is None:
+    match = _HEADER.search(text)
+    if match is None:
         if there:
             raise InputError(f"{name} has its release profile in another form; {_ELSE}")
         lines = "".join(f"{key} = {_toml(value)}\n" for key, value in changes.items())
         edited = f"{text.rstrip()}\n\n{_SECTION}\n{lines}".lstrip("\n")
     else:
-        following = _NEXT.search(text, found.end())
+        following = _NEXT.search(text, match.end())
         end = len(text) if following is None else following.start()
-        body = _with_keys(text[found.end() : end], changes)
-        edited = f"{text[: found.end()]}{body}{text[end:]}"
+        body = _with_keys(text[match.end() : end], changes)
+        edited = f"{text[: match.end()]}{body}{text[end:]}"
     if any(not _is_same(_profile(name, edited).get(key), each) for key, each in changes.items()):
         raise InputError(f"the release profile of {name} cannot be edited; {_ELSE}")
     return edited
@@ -308,9 +308,9 @@ def with_debian_variables(text: str, more: Mapping[str, str]) -> str:
         if "\n" in value or "#" in value:
             raise InputError(f"'{value!a}' cannot stand in debian/rules; leave out these flags")
         escaped = value.replace("$", "$$")
-        found = list(re.finditer(_ASSIGNMENT.format(name=name), text, re.MULTILINE))
-        if found:
-            end = found[-1].end()
+        matches = list(re.finditer(_ASSIGNMENT.format(name=name), text, re.MULTILINE))
+        if matches:
+            end = matches[-1].end()
             text = f"{text[:end]}\nexport {name} += {escaped}{text[end:]}"
         else:
             lines.append(f"export {name} = {escaped}\n")

@@ -218,12 +218,12 @@ class _Apt:
         (self._folder / "apt.conf").write_text(_CONFIGURATION.format(folder=self._folder))
         _expect(self._run("apt-get", "--quiet", "update"), "apt-get update", "apt")
         # Through a file: an outcome holds the last bytes of the output only.
-        found = self._folder / "found"
+        path = self._folder / "found"
         command = 'exec apt-cache -c "$1" showsrc --only-source "$2" > "$3"'
         configuration = str(self._folder / "apt.conf")
         package = self._source.package
-        outcome = self._fetcher.run("sh", "-c", command, "sh", configuration, package, str(found))
-        revisions = parse_revisions(found.read_text()) if outcome.ok else []
+        outcome = self._fetcher.run("sh", "-c", command, "sh", configuration, package, str(path))
+        revisions = parse_revisions(path.read_text()) if outcome.ok else []
         if not revisions:
             raise InputError(f"this system's mirrors have no source package '{package}'")
         return revisions

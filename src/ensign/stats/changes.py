@@ -146,12 +146,12 @@ def _changes(
     names: PairNames, workloads: tuple[str, ...], d: tuple[Floats, Floats], rule: ChangeRule
 ) -> list[tuple[RatioChange, float]]:
     """A change and its p value for each row of both sides."""
-    found = welch(*d, rule.level)
+    differences = welch(*d, rule.level)
     rows = zip(
         workloads,
-        found.mean.tolist(),
-        found.half_width.tolist(),
-        found.p.tolist(),
+        differences.mean.tolist(),
+        differences.half_width.tolist(),
+        differences.p.tolist(),
         *(each.mean(axis=-1).tolist() for each in d),
         strict=True,
     )

@@ -51,7 +51,7 @@ def curves_of(
 
     Of rounds that were looked at as they came only the curves: their intervals are for one pair.
     """
-    found = []
+    sets = []
     for one in asked:
         by_name = dict(zip(one.workloads, one.values, strict=True))
         endings: dict[str, list[tuple[float, str]]] = {}
@@ -64,8 +64,8 @@ def curves_of(
                 values, tests = zip(*sorted(those), strict=True)
                 name = f"{one.curve}{ending}"
                 curve = replace(one, curve=name, values=values, workloads=tests)
-                found.append(_curve_set(curve, costs, trials, compilers, rule))
-    return tuple(found)
+                sets.append(_curve_set(curve, costs, trials, compilers, rule))
+    return tuple(sets)
 
 
 def _curve_set(
@@ -122,18 +122,18 @@ def _extremes(
     y: Floats, variants: Sequence[str], compilers: Mapping[str, str], rule: SuiteRule
 ) -> tuple[Extremes, ...]:
     g = y.mean(axis=1)
-    found = []
+    extremes = []
     for compiler in dict.fromkeys(compilers[variant] for variant in variants):
         own = [index for index, variant in enumerate(variants) if compilers[variant] == compiler]
         best, worst = (extreme_rows(sign * g[own], rule) for sign in (1, -1))
-        found.append(
+        extremes.append(
             Extremes(
                 compiler,
                 tuple(variants[own[index]] for index in best),
                 tuple(variants[own[index]] for index in worst),
             )
         )
-    return tuple(found)
+    return tuple(extremes)
 
 
 def extreme_rows(g: Floats, rule: SuiteRule) -> tuple[int, ...]:

@@ -121,10 +121,10 @@ def reading_findings(trials: Sequence[Trial]) -> tuple[Finding, ...]:
     of_workload: dict[str, list[Trial]] = {}
     for trial in sorted(trials, key=lambda trial: trial.round_index):
         of_workload.setdefault(trial.workload, []).append(trial)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for workload, each in of_workload.items():
-        found += (kind.found(text, workload) for kind, text in _doubts(each))
-    return tuple(found)
+        findings += (kind.found(text, workload) for kind, text in _doubts(each))
+    return tuple(findings)
 
 
 def _doubts(trials: Sequence[Trial]) -> list[tuple[FindingKind, str]]:

@@ -159,14 +159,14 @@ def pair_findings(
             "its cost is not measured; the interval has no width because there is no spread"
         )
         return (NO_SPREAD.found(text, subject),)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if are_correlated(log_ratios):
         text = _correlated_text(log_ratios, rule)
-        found.append(CORRELATED_EXECUTIONS.found(text, subject))
+        findings.append(CORRELATED_EXECUTIONS.found(text, subject))
     if few_executions_decide(log_ratios, rule):
         text = _few_text(log_ratios, rule)
-        found.append(FEW_EXECUTIONS_DECIDE.found(text, subject))
-    return tuple(found)
+        findings.append(FEW_EXECUTIONS_DECIDE.found(text, subject))
+    return tuple(findings)
 
 
 def round_correlation(costs: RoundCosts) -> float:

@@ -216,16 +216,16 @@ def workload_comparison(
     pair = (comparison.baseline, comparison.variant)
     baseline, variant = (mean_cost_ns(trials, each, comparison.metric) for each in pair)
     first = trials[0].variant(comparison.baseline)
-    found = WorkloadComparison(
+    compared = WorkloadComparison(
         workload, comparison, baseline, variant, user_share(trials, comparison.variant)
     )
     if not first.score:
-        return found
+        return compared
     lower = first.better is Better.LOWER
     scores = (baseline, variant) if lower else (1 / baseline, 1 / variant)
     unknown = math.nan
     return replace(
-        found,
+        compared,
         baseline_cost_ns=unknown,
         variant_cost_ns=unknown,
         scores=scores,

@@ -100,11 +100,11 @@ def own_spread(y: Floats, rounds: tuple[int, ...], relinks: int, level: float) -
         return OwnSpread(sd, np.zeros_like(sd), high, None, deviations)
     rest = _covariance(parts.rest, parts.repeats)
     within = _variances(rest, _weights(rest), parts.repeats, level)
-    found = _less(between, within, parts.per_relink)
+    variances = _less(between, within, parts.per_relink)
     return OwnSpread(
-        np.sqrt(found.value),
-        np.sqrt(found.low),
-        np.sqrt(found.high),
+        np.sqrt(variances.value),
+        np.sqrt(variances.low),
+        np.sqrt(variances.high),
         np.sqrt(within.value),
         deviations,
     )

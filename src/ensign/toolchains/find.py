@@ -215,11 +215,11 @@ class ToolchainFinder:
 
     def _rust_linkers(self, parts: RustParts) -> tuple[Linker, ...]:
         """Those of its compiler of C; where it brings LLD along, that one is meant by the name."""
-        found = self._linkers(Path(parts.cc))
+        linkers = self._linkers(Path(parts.cc))
         if not parts.own_lld:
-            return found
+            return linkers
         own = Linker("lld", file_sha256(Path(parts.own_lld).resolve()))
-        return (own, *(linker for linker in found if linker.name != own.name))
+        return (own, *(linker for linker in linkers if linker.name != own.name))
 
     def profilers(self, toolchain: Toolchain) -> Profilers:
         """Find the programs that collect, merge and use profiles; the newest BOLT there is."""
@@ -244,10 +244,10 @@ class ToolchainFinder:
 
     def profiling_complaint(self, toolchain: Toolchain, variant: Variant) -> str:
         """Why PGO or BOLT cannot be had, with the package to install; empty where they can."""
-        major, found = toolchain.kind.llvm_major, toolchain.profilers
+        major, profilers = toolchain.kind.llvm_major, toolchain.profilers
         rust = toolchain.kind.family is Family.RUST
         if variant.pgo == "on" and major:
-            if not found.profdata:
+            if not profilers.profdata:
                 advised = self._install(f"llvm-{major}")
                 whose = f"{toolchain.name} is made of" if rust else f"{toolchain.name} is"
                 or_else = " or 'rustup component add llvm-tools'" if rust else ""
@@ -263,10 +263,10 @@ class ToolchainFinder:
                     advised = "this rustc came without its profiler_builtins; take one of rustup's"
                 return f"{toolchain.name} cannot link an instrumented program ({said}); {advised}"
         if variant.bolt == "on":
-            if not found.bolt or not found.merge_fdata:
+            if not profilers.bolt or not profilers.merge_fdata:
                 return f"there is no llvm-bolt; {self._install(BOLT)}"
-            if not found.bolt_runtime and not found.perf:
-                version = re.search(r"llvm-(\d+)", found.bolt)
+            if not profilers.bolt_runtime and not profilers.perf:
+                version = re.search(r"llvm-(\d+)", profilers.bolt)
                 package = f"libbolt-{version[1] if version else 19}-dev"
                 advised = self._install(package)
                 return f"BOLT's runtime for instrumented programs is missing; {advised}"
@@ -400,15 +400,15 @@ class ToolchainFinder:
         return _digest([str(cc), version_line, contents, *whole])
 
     def _linkers(self, cc: Path) -> tuple[Linker, ...]:
-        found = []
+        linkers = []
         for name in _LINKERS:
             said = self._which(self._said(cc, f"-print-prog-name=ld.{name}"))
             if said:
-                found.append(Linker(name, self._sha256(said)))
+                linkers.append(Linker(name, self._sha256(said)))
             elif elsewhere := self._place.newest_linker(name):
                 folder = str(PurePosixPath(elsewhere).parent)
-                found.append(Linker(name, self._sha256(elsewhere), folder))
-        return tuple(found)
+                linkers.append(Linker(name, self._sha256(elsewhere), folder))
+        return tuple(linkers)
 
     def _which(self, name: str) -> str:
         return self._place.which(name, self._path)

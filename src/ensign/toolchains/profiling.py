@@ -142,10 +142,10 @@ def gcov_functions(lines: Iterable[str]) -> Iterator[tuple[int, bool]]:
     """Read `gcov-dump -l`: the number of each function, and whether an arc of it was taken."""
     ident, arcs, taken = None, False, False
     for line in lines:
-        if (found := _GCOV_FUNCTION.search(line)) is not None:
+        if (match := _GCOV_FUNCTION.search(line)) is not None:
             if ident is not None:
                 yield ident, taken
-            ident, taken = int(found[1]), False
+            ident, taken = int(match[1]), False
         if ":COUNTERS" in line:
             arcs = ":COUNTERS arcs" in line
             continue
@@ -163,8 +163,8 @@ def profdata_names(text: str) -> frozenset[str]:
 
 def bolt_count(text: str) -> ProfileCount | None:
     """Read what `llvm-bolt` says of the profile it was given."""
-    found = _BOLT.search(text)
-    return None if found is None else ProfileCount(int(found[2]), int(found[1]))
+    match = _BOLT.search(text)
+    return None if match is None else ProfileCount(int(match[2]), int(match[1]))
 
 
 def profile_warnings(lines: Iterable[str]) -> dict[str, int]:

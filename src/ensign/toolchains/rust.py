@@ -69,8 +69,8 @@ def kind_of_rustc(text: str) -> Kind | None:
 
 def host_of_rustc(text: str) -> str:
     """The target triple of this machine, as `rustc -vV` names it; empty if it does not."""
-    found = _HOST.search(text)
-    return "" if found is None else found[1]
+    match = _HOST.search(text)
+    return "" if match is None else match[1]
 
 
 def rust_flags(variant: Variant, others: list[str], linker_folder: str) -> Flags:

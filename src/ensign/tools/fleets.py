@@ -153,9 +153,9 @@ def fleet_of_study(file: StudyFile) -> Fleet:
             f"{len(hosts)} of {len(known.hosts)} hosts have two complete rounds yet, and a fleet "
             f"needs two hosts{one}"
         )
-    found = merged(hosts, known.shares, tuple(dict.fromkeys(slot.kind for slot in known.hosts)))
+    fleet = merged(hosts, known.shares, tuple(dict.fromkeys(slot.kind for slot in known.hosts)))
     more = (*early, *(finding for slot in known.hosts for finding in _job_findings(slot, files)))
-    return replace(found, findings=(*found.findings, *more))
+    return replace(fleet, findings=(*fleet.findings, *more))
 
 
 def _host_of_study(file: StudyFile, slot: HostSlot, files: TaskFiles) -> MeasuredHost:

@@ -40,10 +40,10 @@ def shown_name(name: str) -> str:
     return visible(name)[:_LONGEST_NAME]
 
 
-def all_scores(found: Iterator[NamedScore]) -> tuple[NamedScore, ...]:
+def all_scores(named_scores: Iterator[NamedScore]) -> tuple[NamedScore, ...]:
     """Each name once, and no more than anybody has; CommandFailed without any."""
     by_name: dict[str, NamedScore] = {}
-    for score in found:
+    for score in named_scores:
         by_name.setdefault(score.name, score)
         if len(by_name) > _MOST_BENCHMARKS:
             raise CommandFailed(f"its report has more than {_MOST_BENCHMARKS:,} benchmarks")
@@ -69,8 +69,8 @@ def scores(text: str) -> tuple[NamedScore, ...]:
 
 
 def _scores(text: str) -> Iterator[NamedScore]:
-    for found in _LINE.finditer(text):
-        name, said = found["name"], found["value"].replace(",", "")
+    for match in _LINE.finditer(text):
+        name, said = match["name"], match["value"].replace(",", "")
         if "." not in said and int(said) < _COARSE_NS:
             why = f"it prints whole nanoseconds, {said}: let it do more per iteration"
             yield failed_score(name, why)

@@ -100,26 +100,28 @@ def _named(name: str, path: str) -> str:
 
 
 def _name_problems(workload: Workload, names: Sequence[str], where: Where) -> list[Problem]:
-    found = []
+    problems = []
     for index, name in enumerate(names):
         if name in names[:index]:
             text = f"'input' of workload '{workload.name}': two inputs make the name '{name}'"
-            found.append(Problem((*where, index), text))
+            problems.append(Problem((*where, index), text))
         elif len(name) > _LONGEST_NAME:
             text = f"the name '{name}' is longer than {_LONGEST_NAME} characters; shorten 'name'"
-            found.append(Problem((*where, index), f"'input' of workload '{workload.name}': {text}"))
-    return found
+            problems.append(
+                Problem((*where, index), f"'input' of workload '{workload.name}': {text}")
+            )
+    return problems
 
 
 def _expectation_problems(workload: Workload, inputs: int, where: Where) -> list[Problem]:
-    found = []
+    problems = []
     for key in _EXPECTATIONS:
         said = getattr(workload, key)
         if said is not None and (isinstance(said, str) or len(said) != inputs):
             count = 1 if isinstance(said, str) else len(said)
             text = f"'{key}' of workload '{workload.name}': {count} for {inputs} inputs"
-            found.append(Problem((*where, key), f"{text}; give a list with one for each"))
-    return found
+            problems.append(Problem((*where, key), f"{text}; give a list with one for each"))
+    return problems
 
 
 def _expecting(workload: Workload, number: int) -> Workload:

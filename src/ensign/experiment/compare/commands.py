@@ -141,13 +141,13 @@ def _without_env(words: Words) -> Words:
 
 def _assigned(word: str) -> str:
     """Last name and value of a long setting such as `GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2`."""
-    found = _KEY.search(word)
-    return word if found is None or len(word) <= LONGEST else found[0].lstrip("-")
+    match = _KEY.search(word)
+    return word if match is None or len(word) <= LONGEST else match[0].lstrip("-")
 
 
 def _key(word: str) -> str:
-    found = _KEY.search(word)
-    return word if found is None else found[1]
+    match = _KEY.search(word)
+    return word if match is None else match[1]
 
 
 _FEWEST_COMMANDS = 2
@@ -437,11 +437,11 @@ def require_rest(commands: Sequence[CommandVariant], failures: Sequence[VariantF
         raise failure_of(failed_commands(commands, failures))
 
 
-def failure_of(found: Sequence[FailedCommand]) -> CommandFailed:
+def failure_of(commands: Sequence[FailedCommand]) -> CommandFailed:
     """The error to raise for them at the end."""
     said = (
         f"'{command.command.name}' failed {command.failure.where}: {command.failure.text}"
-        for command in found
+        for command in commands
     )
     return CommandFailed("; ".join(said))
 

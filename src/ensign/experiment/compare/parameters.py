@@ -52,14 +52,14 @@ def parameters_of(options: Options) -> list[Parameter]:
     step = options.parameter_step
     if step is not None and not options.parameter_scan:
         raise InputError("--parameter-step-size needs a -P VAR MIN MAX")
-    found = []
+    parameters = []
     for words in options.parameter_list:
         name, values = words.split(WORDS)
-        found.append(listed(name, values))
+        parameters.append(listed(name, values))
     for words in options.parameter_scan:
         name, first, last = words.split(WORDS)
-        found.append(scanned(name, first, last, step))
-    return found
+        parameters.append(scanned(name, first, last, step))
+    return parameters
 
 
 def with_parameters(options: Options, parameters: Sequence[Parameter]) -> Options:

@@ -152,8 +152,8 @@ def with_memory(
         f"all commands together would take about {_size(together)} of memory, and {_size(free)} "
         "is free: they take turns, one in memory at a time"
     )
-    found = (*plan.findings, MEMORY_BY_TURNS.found(text))
-    return replace(plan, mode=Mode.ALTERNATING, apart=True, findings=found)
+    findings = (*plan.findings, MEMORY_BY_TURNS.found(text))
+    return replace(plan, mode=Mode.ALTERNATING, apart=True, findings=findings)
 
 
 def _in_smaller_groups(

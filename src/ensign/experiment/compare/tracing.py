@@ -318,7 +318,7 @@ def raced_findings(
     `names` are those of all variants, the twin's too.
     """
     identities = Identities()
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for variant, name in names.items():
         trace = traces.of(baseline if variant == TWIN else variant)
         if not trace.followed:
@@ -327,8 +327,8 @@ def raced_findings(
         changed = () if variant == TWIN else seen.changed
         problems = (*seen.others, *seen.unseen, *changed)
         if problems:
-            found.append(RAN_SOMETHING_ELSE.found(summarize(problems), name))
-    return tuple(found)
+            findings.append(RAN_SOMETHING_ELSE.found(summarize(problems), name))
+    return tuple(findings)
 
 
 def _looked_at(trace: TracedExecution) -> ExpectedFiles:
@@ -356,7 +356,7 @@ def environment_files(
     if not any(variant.root for variant in commands) or baseline.variant not in seen:
         return ()
     first = _by_name(seen[baseline.variant])
-    found = []
+    findings = []
     for command in others:
         if command.variant not in seen or not seen[command.variant].followed:
             continue
@@ -366,8 +366,8 @@ def environment_files(
         if differ and first:
             equal = f"; the same in both: {', '.join(same)}" if same else ""
             text = f"other files ran than in {baseline.name}: {', '.join(differ)}{equal}"
-            found.append(ENVIRONMENT_FILES.found(text, command.name))
-    return tuple(found)
+            findings.append(ENVIRONMENT_FILES.found(text, command.name))
+    return tuple(findings)
 
 
 def _by_name(trace: TracedExecution) -> dict[str, str]:

@@ -330,8 +330,8 @@ def _between(
 def _others(one: TracedExecution, two: TracedExecution) -> list[MappedFile]:
     """Files of the one that the other did not run, as far as they can still be read."""
     known = {file.sha256 for file in two.mapped}
-    found = [file for file in one.mapped if file.sha256 and file.sha256 not in known]
-    return [file for file in found if _is_small(Path(file.path))]
+    files = [file for file in one.mapped if file.sha256 and file.sha256 not in known]
+    return [file for file in files if _is_small(Path(file.path))]
 
 
 def _is_small(path: Path) -> bool:
@@ -348,12 +348,12 @@ def _pairs(
 ) -> list[_Pair]:
     """Pairs by their names; programs that have none in common, by being the programs."""
     before, after = ({loader_name(file.path): file for file in files} for files in own)
-    found = [_Pair(before[name], after[name]) for name in after if name in before]
+    pairs = [_Pair(before[name], after[name]) for name in after if name in before]
     mains = _program(first, before), _program(other, after)
     if mains[0] is not None and mains[1] is not None and mains[0].path != mains[1].path:
         main = _Pair(mains[0], mains[1])
-        found = [main, *(pair for pair in found if pair != main)]
-    return found[:_MOST_FILES]
+        pairs = [main, *(pair for pair in pairs if pair != main)]
+    return pairs[:_MOST_FILES]
 
 
 def _program(trace: TracedExecution, files: Mapping[str, MappedFile]) -> MappedFile | None:
@@ -362,10 +362,10 @@ def _program(trace: TracedExecution, files: Mapping[str, MappedFile]) -> MappedF
     Where a loader was executed, it is what that started: no library.
     """
     started = {str(Path(path).resolve()) for path in trace.programs}
-    found = [file for file in files.values() if str(Path(file.path).resolve()) in started]
-    if len(found) == 1 and is_loader(found[0].path):
-        found = [file for name, file in files.items() if ".so" not in name]
-    return found[0] if len(found) == 1 else None
+    mapped_files = [file for file in files.values() if str(Path(file.path).resolve()) in started]
+    if len(mapped_files) == 1 and is_loader(mapped_files[0].path):
+        mapped_files = [file for name, file in files.items() if ".so" not in name]
+    return mapped_files[0] if len(mapped_files) == 1 else None
 
 
 def _libraries(first: TracedExecution, other: TracedExecution) -> Iterator[str]:

@@ -49,13 +49,13 @@ def fewest(*limits: int | None) -> int | None:
 
 def group_findings(together: int | None, most_variants: Mapping[str, int]) -> tuple[Finding, ...]:
     """Findings where variants race in groups: by choice, or because of memory, per workload."""
-    found = []
+    findings = []
     if together is not None:
-        found.append(groups_finding(together))
+        findings.append(groups_finding(together))
     for workload, most in sorted(most_variants.items()):
         if together is None or most < together:
-            found.append(memory_finding(most, workload))
-    return tuple(found)
+            findings.append(memory_finding(most, workload))
+    return tuple(findings)
 
 
 LONGER_EXECUTIONS = 6

@@ -233,10 +233,10 @@ class RaceCheck:
         for variant in (totals.variant for totals in trial.variants):
             # The twin and the baseline of a later group have names of their own.
             path = paths.get(variant) or variants.twin or variants.artifacts[0][1]
-            found = self._seen(trial, variant, variants.trees.get(path))
-            problems = (*found.others, *found.changed)
-            if found.unseen and not found.own:
-                problems = (*problems, *found.unseen)
+            mismatch = self._seen(trial, variant, variants.trees.get(path))
+            problems = (*mismatch.others, *mismatch.changed)
+            if mismatch.unseen and not mismatch.own:
+                problems = (*problems, *mismatch.unseen)
             if problems and (variant not in paths or variant == variants.artifacts[0][0]):
                 raise RaceFailed(
                     f"{variant} ran other files than when it was looked at, on workload "
@@ -253,8 +253,8 @@ class RaceCheck:
                         round_index=trial.round_index,
                     )
                 )
-            elif found.unseen:
-                findings.append(RAN_UNSEEN.found(summarize(found.unseen), variant))
+            elif mismatch.unseen:
+                findings.append(RAN_UNSEEN.found(summarize(mismatch.unseen), variant))
         if not failures and not findings:
             return trial
         left = trial.without({failure.variant for failure in failures})

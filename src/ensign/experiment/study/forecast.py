@@ -141,8 +141,8 @@ def _afresh(file: StudyFile, cache: Cache, ports: Ports) -> Work:
     names = [other.name for other in sorted(others, key=_effort)[: confirm.finalists]]
     supposed = confirming(file, new_plan(file, confirm, names, _NO_ROUNDS, _NO_TIME_LEFT))
     request = BuildRequest(supposed.study, file.path, supposed.variants, baseline.name)
-    found = outlook(request, build_ports(file, cache, ports)).estimate
-    parts = (found.builds, found.relinks, found.checks)
+    estimate = outlook(request, build_ports(file, cache, ports)).estimate
+    parts = (estimate.builds, estimate.relinks, estimate.checks)
     return Work(
         _AFRESH,
         waiting=sum(work.waiting or 0 for work in parts),

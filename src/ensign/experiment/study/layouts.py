@@ -151,8 +151,8 @@ def _own(
     baseline, *others = (name for name in costs.variants if name != TWIN)
     names = (baseline, TWIN, *others)
     y = np.stack([round_geomeans(costs.y[costs.variants.index(name)]) for name in names])
-    found = own_spread(y, costs.rounds, record.relinks, level)
-    if found is None:
+    spread = own_spread(y, costs.rounds, record.relinks, level)
+    if spread is None:
         return ()
     rows = []
     for place, name in enumerate(names):
@@ -160,11 +160,11 @@ def _own(
             continue
         # The twin's relinks are the baseline's, too, where it has its own.
         copies = (0, 1) if place == 0 and record.twin_apart else (place,)
-        ratios = np.exp(found.deviations[list(copies)]).ravel()
+        ratios = np.exp(spread.deviations[list(copies)]).ravel()
         row = VariantLayouts(name, len(costs.rounds) * len(copies), tuple(ratios.tolist()))
         if record.twin_apart:
-            execution_sd = None if found.executions is None else float(found.executions[place])
-            ends = (float(each[place]) for each in (found.sd, found.low, found.high))
+            execution_sd = None if spread.executions is None else float(spread.executions[place])
+            ends = (float(each[place]) for each in (spread.sd, spread.low, spread.high))
             sd, low, high = ends
             row = replace(row, sd=sd, low=low, high=high, execution_sd=execution_sd)
         fresh = None if place == 0 else _fresh(y, place, costs, record)
@@ -185,13 +185,13 @@ def _fresh(y: Floats, place: int, costs: RoundCosts, record: Record) -> FreshLin
 
 def _rotation_splits(costs: RoundCosts, relinks: int, level: float) -> tuple[LayoutSplit, ...]:
     """Spread of each variant against the baseline: layouts of both are in it."""
-    found = []
+    splits = []
     for variant in costs.variants[1:]:
         g = round_geomeans(costs.log_ratios(variant, costs.variants[0]))
         split = nested_split(relink_groups(g, costs.rounds, relinks), level)
         if split is not None:
-            found.append(_as_row(variant, split))
-    return tuple(found)
+            splits.append(_as_row(variant, split))
+    return tuple(splits)
 
 
 def _spread(
@@ -236,15 +236,15 @@ def layouts_spread(study: Study, costs: RoundCosts, relinks: int) -> tuple[Findi
     if not relinks or study.race.margin is None:
         return ()
     margin = parse_share(study.race.margin)
-    found = relinks_differ(costs, relinks, margin, study.race.level)
-    if not found:
+    differs = relinks_differ(costs, relinks, margin, study.race.level)
+    if not differs:
         return ()
-    each = ", ".join(f"{one.variant} by {100 * math.expm1(one.sd):.1f} %" for one in found)
+    each = ", ".join(f"{one.variant} by {100 * math.expm1(one.sd):.1f} %" for one in differs)
     more = f"differ by more than the margin of {100 * margin:.4g} %: {each} (standard deviation)"
     means = {name: costs.with_twin(name).mean() for name in costs.variants if name != TWIN}
     by_mean = sorted(means, key=lambda name: float(means[name]))
-    advice = way_out(study, [one.variant for one in found], by_mean)
-    if found[0].told_apart:
+    advice = way_out(study, [one.variant for one in differs], by_mean)
+    if differs[0].told_apart:
         return (LAYOUTS_SPREAD.found(f"relinks {more}; {advice}"),)
     text = f"rounds, each with another relink, {more}, by where code lies or by noise; {advice}"
     return (LAYOUTS_SPREAD_PERHAPS.found(text),)

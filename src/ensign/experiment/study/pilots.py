@@ -181,7 +181,7 @@ def decided(study: Study, sights: Mapping[str, CommandPilot], cpus: CpuPlan) -> 
         metric = Metric.WALL
     if all(each.scored for each in study.workloads):
         metric = Metric.SCORE
-    found: list[Finding] = []
+    findings: list[Finding] = []
     whole, wide = [], []
     for workload, sight in seen:
         chosen = _chosen(study, workload, sight, study.race.metric or metric.value)
@@ -189,8 +189,8 @@ def decided(study: Study, sights: Mapping[str, CommandPilot], cpus: CpuPlan) -> 
             whole.append(workload.name)
         if chosen.parallel:
             wide.append(workload.name)
-        found += _findings(study, workload, sight, cpus)
-    return Decided(metric, tuple(whole), tuple(wide), tuple(found))
+        findings += _findings(study, workload, sight, cpus)
+    return Decided(metric, tuple(whole), tuple(wide), tuple(findings))
 
 
 def _chosen(
@@ -437,8 +437,8 @@ def _by_cpu(meter: Meter, tried: ClockTrial) -> str | None:
         return usual or tracer.trace(variant, wish)
 
     hurried = tracer.trace(variant, replace(wish, cpu_clock_rate=CLOCK_RATE))
-    found = by_the_cpu_clock(tried.workload.name, hurried, usually, tried.alone.cpu_ns)
-    return "" if found is None else found.how
+    self_timed = by_the_cpu_clock(tried.workload.name, hurried, usually, tried.alone.cpu_ns)
+    return "" if self_timed is None else self_timed.how
 
 
 def is_cut_short(seen: TracedExecution) -> bool:

@@ -44,25 +44,25 @@ def repairs_of(
     the baseline (those whose functions add most on the losing workloads, one by one and together),
     then without one of its choices.
     """
-    found: list[Variant] = []
+    variants: list[Variant] = []
     if variant.pgo == "on" and gcc and _PARTIAL_TRAINING not in variant.flags:
         flags = f"{variant.flags} {_PARTIAL_TRAINING}".strip()
-        found.append(replace(variant, name="", flags=flags))
+        variants.append(replace(variant, name="", flags=flags))
     if trained(variant) and not variant.training:
         also = str(TrainingChoice(tuple(lost)))
-        found.append(replace(variant, name="", training=also))
+        variants.append(replace(variant, name="", training=also))
     mixes = can_mix_sources(baseline, variant)
     sources = guilty_sources(first, variant.name, worse=True) if mixes else []
     if sources:
         *single, others = source_causes(baseline, variant, [[source] for source in sources])
-        found += [cause.removed for cause in single]
-        found += [others.added] if len(single) > 1 else []
+        variants += [cause.removed for cause in single]
+        variants += [others.added] if len(single) > 1 else []
     if variant.alignment == "default" and variant.compiler == baseline.compiler:
-        found.append(replace(variant, name="", alignment="loops"))
+        variants.append(replace(variant, name="", alignment="loops"))
     choices = choice_causes(baseline, variant)
     if len(choices) > 1:
-        found += [cause.removed for cause in choices[:_MOST_CHOICES]]
-    return found
+        variants += [cause.removed for cause in choices[:_MOST_CHOICES]]
+    return variants
 
 
 def repair_study(

@@ -68,7 +68,7 @@ def _added(totals: Sequence[VariantTotals]) -> VariantTotals:
 def _activity(
     totals: Sequence[VariantTotals], of: Callable[[VariantTotals], TaskActivity | None]
 ) -> TaskActivity | None:
-    known = [found for total in totals if (found := of(total)) is not None]
+    known = [activity for total in totals if (activity := of(total)) is not None]
     if len(known) < len(totals):
         return None
     sums: dict[str, int] = {}

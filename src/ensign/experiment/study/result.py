@@ -257,7 +257,7 @@ def slice_length_findings(
     """One finding per workload that was raced at both lengths. Pure."""
     metric = study.race.cost
     length_ms = parse_duration_ns(study.race.slice) / 1e6
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for workload in study.race.slice_check:
         short = [trial for trial in usual if trial.workload == workload]
         long = [trial for trial in longer if trial.workload == workload]
@@ -272,5 +272,5 @@ def slice_length_findings(
             for variant in (*raced[1:], TWIN)
         }
         lengths = (length_ms, length_ms * FACTOR)
-        found.append(slice_length_finding(workload, lengths, changes))
-    return tuple(found)
+        findings.append(slice_length_finding(workload, lengths, changes))
+    return tuple(findings)

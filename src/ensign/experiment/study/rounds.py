@@ -259,8 +259,8 @@ class _StudyRounds:
         looks = (self.plan.pilots, relinks + _RACED_AGAIN, 2 * relinks)
         if self.spread_told or state.rounds not in looks:
             return
-        for found in layouts_spread(self.study, self._executions(state), relinks):
-            self.context.on_finding(found)
+        for finding in layouts_spread(self.study, self._executions(state), relinks):
+            self.context.on_finding(finding)
             self.spread_told = True
 
     def _told(self, state: RaceState) -> RoundPlan:
@@ -337,18 +337,18 @@ class _StudyRounds:
 
 def round_findings(study: Study, plan: RoundPlan) -> tuple[Finding, ...]:
     """Findings on rounds that have ended. Pure."""
-    found = []
+    findings = []
     asked = study.race.rounds
     if plan.exact and asked is not None and plan.rounds < asked:
         text = (
             f"the budget of {study.race.budget} ended after {plan.rounds} of {asked} rounds: they "
             "took longer than the pilots said"
         )
-        found.append(BUDGET_ENDED.found(text))
+        findings.append(BUDGET_ENDED.found(text))
     if plan.executions:
         several = ", ".join(f"{name} ({count})" for name, count in sorted(plan.executions.items()))
         text = f"executed several times a round, from round {plan.dealt_from + 1} on: {several}"
-        found.append(DEALT.found(text))
+        findings.append(DEALT.found(text))
     precision, allowed_ns = study.race.precision, plan.allowed_ns
     if precision is not None and plan.reached is not None and allowed_ns is not None:
         asked_for = parse_share(precision)
@@ -360,5 +360,5 @@ def round_findings(study: Study, plan: RoundPlan) -> tuple[Finding, ...]:
                 f"known within ± {100 * plan.reached:.2g} %, not the ± {precision} asked for: "
                 f"about {format_duration(needed_ns)} would do"
             )
-            found.append(PRECISION_OUT_OF_REACH.found(text))
-    return tuple(found)
+            findings.append(PRECISION_OUT_OF_REACH.found(text))
+    return tuple(findings)

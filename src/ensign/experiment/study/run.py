@@ -172,10 +172,10 @@ class StudySteps:
             pilots = None if is_planned else piloted(planning, file.study, variants)
             if pilots is not None and chosen is None:
                 results = prepared.report.results
-                found = chosen_count(planning, file.study, variants, results, pilots)
-                pilots = replace(pilots, spent_ns=pilots.spent_ns + found.spent_ns)
-                store_count(folder, first_key, found.relinks)
-                worth = found.relinks
+                count = chosen_count(planning, file.study, variants, results, pilots)
+                pilots = replace(pilots, spent_ns=pilots.spent_ns + count.spent_ns)
+                store_count(folder, first_key, count.relinks)
+                worth = count.relinks
         prepared, setup = self._with_relinks(prepared, setup, worth)
         variants = replace(setup.variants, memory_bytes=memory_bytes, apart=sharing.apart)
         return _Ready(prepared, setup, variants, sharing, planning, pilots, shared)

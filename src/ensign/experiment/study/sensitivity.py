@@ -60,12 +60,12 @@ class SampleReader:
 
     def read(self, artifact: str, executions: Iterable[CodeSamples]) -> RelinkSamples:
         """Observations of executions of a relink, the program at `artifact`."""
-        found = RelinkSamples()
+        relink_samples = RelinkSamples()
         for samples in executions:
-            found.functions[NOWHERE] += samples.elsewhere
+            relink_samples.functions[NOWHERE] += samples.elsewhere
             for file in samples.files:
-                self._add(file, artifact, found)
-        return found
+                self._add(file, artifact, relink_samples)
+        return relink_samples
 
     def _add(self, file: SampledFile, artifact: str, to: RelinkSamples) -> None:
         path = self.original(file, artifact)
@@ -73,12 +73,12 @@ class SampleReader:
         name = Path(file.path).name
         for offset, count in file.places:
             address = None if code is None else code.address_of(offset)
-            found = None if code is None or address is None else code.function_at(address)
-            key = (name, "" if found is None else found.name)
+            place = None if code is None or address is None else code.function_at(address)
+            key = (name, "" if place is None else place.name)
             to.functions[key] += count
-            if path is not None and found is not None and address is not None:
-                to.offsets[key][address - found.start] += count
-                to.places[key] = (path, found)
+            if path is not None and place is not None and address is not None:
+                to.offsets[key][address - place.start] += count
+                to.places[key] = (path, place)
 
     def original(self, file: SampledFile, artifact: str) -> Path | None:
         """The file that was mapped, or what it was copied from."""

@@ -66,16 +66,16 @@ def artifact_findings(seen: BuildEvidence) -> Iterator[Finding]:
 
 
 def _wrong_protections(seen: BuildEvidence, request: Request) -> Iterator[tuple[str, str]]:
-    found = seen.proof.binary.hardening
+    hardening = seen.proof.binary.hardening
     for flag, name, wanted, verb, text in _PROTECTIONS:
         of_programs = name == "pie" and seen.proof.binary.shared_library
-        if flag in request.flags.link and getattr(found, name) != wanted and not of_programs:
+        if flag in request.flags.link and getattr(hardening, name) != wanted and not of_programs:
             yield verb, text
     fortify = [f for f in request.flags.compile if f.startswith("-D_FORTIFY_SOURCE=")]
     asked = fortify and fortify[-1] != "-D_FORTIFY_SOURCE=0"
     # Where calls were recorded, the definition itself is judged.
-    if asked and not seen.calls and found.unchecked and not found.checked:
-        unchecked = ", ".join(found.unchecked[:_SOME])
+    if asked and not seen.calls and hardening.unchecked and not hardening.checked:
+        unchecked = ", ".join(hardening.unchecked[:_SOME])
         yield "lacks", f"FORTIFY (it imports {unchecked} and no checked version)"
 
 

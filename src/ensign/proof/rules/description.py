@@ -115,14 +115,14 @@ def _artifact(seen: BuildEvidence) -> Iterator[str]:
 
 
 def _protections(seen: BuildEvidence) -> str:
-    found = seen.proof.binary.hardening
+    hardening = seen.proof.binary.hardening
     names = {
-        "PIE": found.pie,
-        "RELRO": found.relro,
-        "BIND_NOW": found.bind_now,
-        "canaries": found.canary,
-        "FORTIFY": bool(found.checked),
-        "CET": found.cet,
+        "PIE": hardening.pie,
+        "RELRO": hardening.relro,
+        "BIND_NOW": hardening.bind_now,
+        "canaries": hardening.canary,
+        "FORTIFY": bool(hardening.checked),
+        "CET": hardening.cet,
     }
     there = [name for name, is_there in names.items() if is_there]
     lacking = [name for name, is_there in names.items() if not is_there]

@@ -21,14 +21,14 @@ from ensign.proof.rules.units import unit_findings
 
 def judge(seen: BuildEvidence) -> tuple[Finding, ...]:
     """All findings. What cannot be known is no finding, but is said by `describe`."""
-    found = [*origin_findings(seen)]
+    findings = [*origin_findings(seen)]
     if is_of_rust(seen):
-        found += rust_findings(seen)
+        findings += rust_findings(seen)
     else:
-        found += flag_findings(seen)
-        found += unit_findings(seen)
-        found += () if _is_linked_by_rustc(seen) else link_findings(seen)
-    return (*found, *artifact_findings(seen), *log_findings(seen))
+        findings += flag_findings(seen)
+        findings += unit_findings(seen)
+        findings += () if _is_linked_by_rustc(seen) else link_findings(seen)
+    return (*findings, *artifact_findings(seen), *log_findings(seen))
 
 
 def _is_linked_by_rustc(seen: BuildEvidence) -> bool:
@@ -47,16 +47,16 @@ def judge_all(program: BuildEvidence, others: Sequence[BuildEvidence]) -> tuple[
         log = without_others(program.log, _objects_of((program, *others)))
         program = replace(program, log=log)
     program, *others = _with_elsewhere((program, *others))
-    found = list(judge(program))
-    known = {(finding.code, finding.text) for finding in found}
+    findings = list(judge(program))
+    known = {(finding.code, finding.text) for finding in findings}
     for seen in others:
         # The same rule about the same tree says the same but for the file's name.
-        found += (
+        findings += (
             finding
             for finding in _judge_file(seen)
             if (finding.code, finding.text.removeprefix(f"{seen.file}: ")) not in known
         )
-    return tuple(found)
+    return tuple(findings)
 
 
 def _with_elsewhere(every: Sequence[BuildEvidence]) -> tuple[BuildEvidence, ...]:

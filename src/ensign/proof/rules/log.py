@@ -78,8 +78,8 @@ def log_findings(seen: BuildEvidence) -> Iterator[Finding]:
 
 def unknown_lto(log: str) -> str:
     """The line of a log in which a compiler refuses an LTO flag; empty without one."""
-    found = _UNKNOWN_LTO.search(log)
-    return found[0].strip() if found else ""
+    match = _UNKNOWN_LTO.search(log)
+    return match[0].strip() if match else ""
 
 
 def without_others(log: str, objects_of: Mapping[str, Collection[str]]) -> str:

@@ -166,8 +166,8 @@ def _named(subject: str, value: str, units: Sequence[Compiled]) -> str:
 
 def _fortified(seen: BuildEvidence) -> Iterator[Finding]:
     """Findings on fortification where no command line says it: functions called both ways."""
-    found = seen.proof.binary.hardening
-    both = (name for name in found.unchecked if f"__{name}_chk" in found.checked)
+    hardening = seen.proof.binary.hardening
+    both = (name for name in hardening.unchecked if f"__{name}_chk" in hardening.checked)
     plain = sorted(_ALWAYS_CHECKED.intersection(both))
     if plain and seen.proof.binary.read:
         checked = ", ".join(f"__{name}_chk" for name in plain)

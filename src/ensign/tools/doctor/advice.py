@@ -254,13 +254,14 @@ def _beyond(look: ProgramLook, level: str) -> str:
 
 
 def _fused(look: ProgramLook, offers: Offers) -> _Reason | None:
-    found = look.instructions
-    if found is None or look.identity.machine != "x86-64":
+    instructions = look.instructions
+    if instructions is None or look.identity.machine != "x86-64":
         return None
-    if found.pairs < _FEW_PAIRS or found.fused:
+    if instructions.pairs < _FEW_PAIRS or instructions.fused:
         return None
-    where, there = (" in the pieces read", " there") if found.partial else ("", "")
-    text = f"{found.pairs} multiplications{where} are followed by an addition, and none is fused"
+    where, there = (" in the pieces read", " there") if instructions.partial else ("", "")
+    pairs = f"{instructions.pairs} multiplications{where}"
+    text = f"{pairs} are followed by an addition, and none is fused"
     takes = "the flag and a target that has it (x86-64-v3); results change in the last digit"
     takes += "" if "x86-64-v3" in offers.levels else "; this processor has none"
     axes = ('floating_point = ["strict", "fma"]', 'target = ["x86-64-v3"]')
@@ -269,9 +270,9 @@ def _fused(look: ProgramLook, offers: Offers) -> _Reason | None:
 
 def _fast_maths(look: ProgramLook, offers: Offers) -> _Reason | None:
     del offers
-    found = look.instructions
+    instructions = look.instructions
     already = any(effects(words).get("fast-math", "off") != "off" for words in look.recorded)
-    if found is None or found.pairs + found.fused < _FEW_PAIRS or already:
+    if instructions is None or instructions.pairs + instructions.fused < _FEW_PAIRS or already:
         return None
     text = (
         "it computes with floating point; fast maths reorders sums and believes in neither NaN nor "

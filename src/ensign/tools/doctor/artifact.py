@@ -100,17 +100,17 @@ def said_of(path: Path) -> str:
 
 
 def _of_elf(path: Path) -> str:
-    found = kind_of(path)
-    if found.kind is FileKind.CORE:
-        of = f" of {quoted(found.detail)}" if found.detail else ""
+    kind = kind_of(path)
+    if kind.kind is FileKind.CORE:
+        of = f" of {quoted(kind.detail)}" if kind.detail else ""
         return f"is a core dump{of}, memory of a program that ended; name that program"
-    if found.kind is FileKind.DEBUG:
+    if kind.kind is FileKind.DEBUG:
         return (
             "holds the debug information of another file and none of its code; name that file, "
             "with which it is read"
         )
-    if found.kind is FileKind.DAMAGED:
-        return f"is an ELF file that is cut off or damaged: {found.detail}"
+    if kind.kind is FileKind.DAMAGED:
+        return f"is an ELF file that is cut off or damaged: {kind.detail}"
     return f"is an ELF file of another kind; {_NAMES}"
 
 
@@ -231,8 +231,8 @@ def _file(
         beside = replace(beside, place=recorded.place, calls=calls, record=recorded, sources=said)
     seen = _seen(path.name, path, binary, Objects(), beside, processes)
     examined = Examined(str(path), describe(seen))
-    found = tuple(_judged(seen, beside))
-    return ArtifactCheckup(str(path), (examined,), beside.sources, found), (seen,)
+    findings = tuple(_judged(seen, beside))
+    return ArtifactCheckup(str(path), (examined,), beside.sources, findings), (seen,)
 
 
 def _with_units(binary: Binary, path: Path) -> Binary:
@@ -250,8 +250,8 @@ def _parts(path: Path, kind: ElfKind, beside: FolderEvidence) -> ArtifactCheckup
         look: Unoptimized | None = together(content for _, content in members_of(path))
         said = "its index leaves out LTO objects" if archive else "its index is complete"
     else:
-        archive, found, look = None, read_object(path.name, path), read_unoptimized(path)
-        objects = (found,) if found else ()
+        archive, object_facts, look = None, read_object(path.name, path), read_unoptimized(path)
+        objects = (object_facts,) if object_facts else ()
         if not objects:
             raise InputError(said_of(path))
         of = f" of Linux {kind.detail}" if kind.detail else ""
@@ -439,14 +439,14 @@ def _of_record(
     name: str, binary: Binary, objects: Objects, beside: FolderEvidence, processes: Processes
 ) -> BuildEvidence:
     """With the recorded calls that made this very file; without any, where none did."""
-    found, path = beside.record, Path(binary.path)
-    if found is None:
+    record, path = beside.record, Path(binary.path)
+    if record is None:
         raise InternalError("no record was read")
-    stand = standing(found.record, found.place, path)
+    stand = standing(record.record, record.place, path)
     if stand.link is None:
         return BuildEvidence(name, Proof(binary, objects, link=LinkFacts(unknown=stand.unknown)))
     link = _linked(stand.link, path, beside, processes)
-    origins = origins_of(found, path, link)
+    origins = origins_of(record, path, link)
     took = frozenset(digest for origin in origins for digest in origin.outputs)
     levels = own_levels(beside.calls, beside.place)
     proof = Proof(binary, objects, link=link, origins=origins, own_levels=levels)

@@ -90,8 +90,8 @@ class _KnownPrograms:
 
     def versions(self, pattern: str) -> frozenset[str]:
         """The LLVM versions in the names that match."""
-        found = (re.search(r"-(\d+)$", program.name) for program in self.matching(pattern))
-        return frozenset(match[1] for match in found if match)
+        matches = (re.search(r"-(\d+)$", program.name) for program in self.matching(pattern))
+        return frozenset(match[1] for match in matches if match)
 
 
 def checkup(seen: Examination, more: Iterable[CheckupLine] = ()) -> Checkup:
@@ -134,10 +134,10 @@ def install(program: str, installer: Installer) -> str:
 
 def _compilers(seen: _KnownPrograms, all_seen: Examination) -> Iterator[CheckupLine]:
     for family in ("gcc", "clang"):
-        found = seen.matching(rf"{family}(-\d+)?")
-        for program in found:
+        programs = seen.matching(rf"{family}(-\d+)?")
+        for program in programs:
             yield _good("compilers", program)
-        if not found:
+        if not programs:
             yield _lacking("compilers", family, all_seen.installer)
 
 
@@ -189,8 +189,8 @@ def _per_clang(
 def _tools(seen: _KnownPrograms, all_seen: Examination) -> Iterator[CheckupLine]:
     for area, names in (("build tools", BUILD_TOOLS), ("other tools", ("hyperfine", "git"))):
         for name in names:
-            found = seen.matching(re.escape(name))
-            yield _good(area, found[0]) if found else _lacking(area, name, all_seen.installer)
+            programs = seen.matching(re.escape(name))
+            yield _good(area, programs[0]) if programs else _lacking(area, name, all_seen.installer)
 
 
 def _sandbox(sandbox: SandboxFacts, installer: Installer) -> CheckupLine:

@@ -122,18 +122,18 @@ def _maker(calls: Sequence[Call], digest: str) -> Call | None:
     return None
 
 
-def origins_of(found: FoundRecord, path: Path, link: LinkFacts) -> tuple[FileOrigins, ...]:
+def origins_of(record: FoundRecord, path: Path, link: LinkFacts) -> tuple[FileOrigins, ...]:
     """From which recorded calls the objects of a file come."""
-    calls = found.record.calls
+    calls = record.record.calls
     began = min((call.started_unix_ns for call in calls), default=0)
-    evidence = OriginEvidence(found.place, calls, (), began)
-    name = os.path.relpath(path.absolute(), found.place.tree)
+    evidence = OriginEvidence(record.place, calls, (), began)
+    name = os.path.relpath(path.absolute(), record.place.tree)
     return trace((name,), evidence, link)
 
 
-def record_findings(seen: BuildEvidence, found: FoundRecord) -> Iterator[Finding]:
+def record_findings(seen: BuildEvidence, record: FoundRecord) -> Iterator[Finding]:
     """That the record is not of this file, or of a part of it."""
-    stand = standing(found.record, found.place, Path(seen.proof.binary.path))
+    stand = standing(record.record, record.place, Path(seen.proof.binary.path))
     if stand.stale:
         yield seen.finding(
             RECORD_STALE, f"{stand.unknown}, so that the record says nothing of it; record it again"
@@ -203,11 +203,17 @@ def read_beside(
     said = [f"linker map {path.name}" for path in maps]
     said += [f"profile {Path(profile.path).name}" for profile in profiles]
     known = _known_calls(files)
-    found = find_record(folder, record) if known is None or record else None
-    if found is not None:
-        calls = found.record.calls
+    found_record = find_record(folder, record) if known is None or record else None
+    if found_record is not None:
+        calls = found_record.record.calls
         return FolderEvidence(
-            found.place, files, calls, maps, (*said, found.said), profiles, record=found
+            found_record.place,
+            files,
+            calls,
+            maps,
+            (*said, found_record.said),
+            profiles,
+            record=found_record,
         )
     if known is None and dry_run and _makefile(files):
         place, calls = dry_run_of(folder, processes)
@@ -237,8 +243,8 @@ def _regular_files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 def _makefile(files: dict[str, Path]) -> bool:
     """True if there is one that was written by hand."""
-    found = next((files[name] for name in _MAKEFILES if name in files), None)
-    return found is not None and _BY_CMAKE not in read_regular(found, 200)
+    path = next((files[name] for name in _MAKEFILES if name in files), None)
+    return path is not None and _BY_CMAKE not in read_regular(path, 200)
 
 
 def _known_calls(files: dict[str, Path]) -> tuple[tuple[Call, ...], tuple[str, ...]] | None:
@@ -259,11 +265,11 @@ def _listed_calls(folder: Path, files: dict[str, Path]) -> tuple[tuple[Call, ...
     for name in listed[:1]:
         with _readable(files[name]):
             asked += asked_of_commands(read_json(_text(files[name])))
-    found = calls_of(find_meter(), asked)
+    calls = calls_of(find_meter(), asked)
     linking = calls_of(find_meter(), (*_cmake_links(folder, files), *_ninja_links(files)))
     linked = [call for call in linking if call.is_compiler and call.line.links]
     read = (*listed[:1], *(["the build system's link commands"] if linked else []))
-    return (*found, *linked), tuple(read)
+    return (*calls, *linked), tuple(read)
 
 
 def of_commands(path: Path) -> FolderEvidence:
@@ -325,15 +331,15 @@ def _linking(line: str, cwd: str) -> Iterator[AskedCall]:
 def sources_of(seen: BuildEvidence, beside: FolderEvidence) -> tuple[Dated, ...]:
     """The sources of a program's units that are there, under the names that the units give."""
     by_name = grouped((path.name, path) for path in beside.files.values())
-    found = []
+    sources = []
     for unit in own_units(seen):
         path = Path(unit.source)
         named = by_name.get(path.name, [])
         if not (path.is_absolute() and path.is_file()) and len(named) == 1:
             path = named[0]
         if path.is_file():
-            found.append(Dated(unit.source, path.stat().st_mtime_ns))
-    return tuple(found)
+            sources.append(Dated(unit.source, path.stat().st_mtime_ns))
+    return tuple(sources)
 
 
 def dated(path: Path) -> Dated:

@@ -101,13 +101,13 @@ def look_at(path: Path, seen: BuildEvidence) -> ProgramLook | None:
     why = unknown_loader(identity)
     if why:
         return replace(look, libraries=None, why=f"unknown: {why}")
-    found = libraries_of(path, identity, loader_surroundings())
-    return replace(look, libraries=found)
+    libraries = libraries_of(path, identity, loader_surroundings())
+    return replace(look, libraries=libraries)
 
 
 def with_mapped(look: ProgramLook, process: RunningProcess) -> ProgramLook:
     """With the libraries that are really there."""
-    found = tuple(
+    libraries = tuple(
         Library(
             Path(mapped_file.path).name,
             mapped_file.readable or Path(mapped_file.path),
@@ -115,7 +115,7 @@ def with_mapped(look: ProgramLook, process: RunningProcess) -> ProgramLook:
         )
         for mapped_file in process.mapped
     )
-    return replace(look, libraries=found, mapped=True)
+    return replace(look, libraries=libraries, mapped=True)
 
 
 def completed(

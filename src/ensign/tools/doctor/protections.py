@@ -56,18 +56,18 @@ def hardening_of(look: Looked) -> str:
 
 def _judged(look: Looked) -> Mapping[str, bool | None]:
     """Protections by name; None for what does not concern it, or cannot be told."""
-    found, identity = look.binary.hardening, look.identity
+    hardening, identity = look.binary.hardening, look.identity
     probes = look.instructions is not None and look.instructions.probes > 0
     c_library_in_it = identity.static or identity.go is not None
-    fortified = True if found.checked else False if found.unchecked else None
+    fortified = True if hardening.checked else False if hardening.unchecked else None
     no_c = c_library_in_it or look.by_rust
     return {
-        "PIE": found.pie if identity.kind == "program" else None,
-        "RELRO": found.relro,
-        "BIND_NOW": None if identity.static else found.bind_now,
-        "canaries": None if c_library_in_it else found.canary or _unless(identity),
-        f"FORTIFY ({len(found.checked)} checked functions)": None if no_c else fortified,
-        "CET": found.cet if identity.machine.startswith(_X86) else None,
+        "PIE": hardening.pie if identity.kind == "program" else None,
+        "RELRO": hardening.relro,
+        "BIND_NOW": None if identity.static else hardening.bind_now,
+        "canaries": None if c_library_in_it else hardening.canary or _unless(identity),
+        f"FORTIFY ({len(hardening.checked)} checked functions)": None if no_c else fortified,
+        "CET": hardening.cet if identity.machine.startswith(_X86) else None,
         "stack clash probes": probes or None,
         "no executable stack": None if identity.executable_stack is not False else True,
     }
@@ -79,12 +79,12 @@ def _unless(identity: Identity) -> bool | None:
 
 
 def _untold(look: Looked) -> Iterator[str]:
-    found, identity = look.binary.hardening, look.identity
+    hardening, identity = look.binary.hardening, look.identity
     if identity.go is not None or look.by_rust:
         return
     if identity.static:
         yield _STATIC
-    elif not found.checked and not found.unchecked:
+    elif not hardening.checked and not hardening.unchecked:
         yield _NO_FORTIFY
     if _CANARY in identity.exports:
         yield "canaries (it defines what they call)"

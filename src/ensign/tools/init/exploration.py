@@ -140,10 +140,10 @@ class Exploration:
     def suite(self) -> tuple[tuple[SuiteCommand, ...], tuple[SuiteCommand, ...]]:
         """The benchmarks and tests that the build system lists."""
         try:
-            found = asked_of(self.opened, self.recognized)
+            inspected = asked_of(self.opened, self.recognized)
         except (HostileFileError, InputError):
             return (), ()
-        return found.benchmarks, found.tests
+        return inspected.benchmarks, inspected.tests
 
     def more_options(self) -> tuple[str, ...]:
         """Options with which the build may make more programs."""

@@ -226,10 +226,10 @@ def _trial(
         (_of_what_was_written(exploration, usage, ran), _TRYING_WRITTEN_NS),
         (_of_tests(exploration, order), _TRYING_TESTS_NS),
     ):
-        found = chosen(phase, tried, within(limit_ns))
-        ran += found.ran
-        failures += found.failures
-        best = better(best, found.best)
+        searched = chosen(phase, tried, within(limit_ns))
+        ran += searched.ran
+        failures += searched.failures
+        best = better(best, searched.best)
         if best is not None and will_do(best):
             return _Found(best, tuple(failures))
     if best is None or best.share_of_cpu < LEAST_OF_ANY_USE:
@@ -243,10 +243,10 @@ def _trial(
     new = _wished(wish, [program for program in more.programs() if program.path in targets])
     if not new:
         return _Found(best, tuple(failures))
-    found = chosen(_of_suite(more, new), tried, within(_TRYING_MORE_NS))
-    best = better(best, found.best)
+    searched = chosen(_of_suite(more, new), tried, within(_TRYING_MORE_NS))
+    best = better(best, searched.best)
     words = () if best is None else targets.get(best.attempt.program.path, ())
-    return _Found(best, (*failures, *found.failures), words)
+    return _Found(best, (*failures, *searched.failures), words)
 
 
 def _in_order(wish: InitRequest, programs: Sequence[Executable]) -> list[Executable]:

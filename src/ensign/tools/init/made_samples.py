@@ -246,5 +246,5 @@ def made_content(suffix: str, factor: int) -> bytes:
 
 def _place(name: str, text: str) -> int:
     before = r"\." if len(name) <= _SHORT else r"(?<![a-z])"
-    found = re.search(rf"{before}{re.escape(name)}(?![a-z])", text, re.IGNORECASE)
-    return found.start() if found else -1
+    match = re.search(rf"{before}{re.escape(name)}(?![a-z])", text, re.IGNORECASE)
+    return match.start() if match else -1
