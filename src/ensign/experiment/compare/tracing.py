@@ -125,7 +125,7 @@ def content_of(path: str, identities: Identities) -> str:
     try:
         if not Path(path).is_dir():
             return _content(path, identities)
-        names = sorted(os.fsencode(entry.name) for entry in os.scandir(path))
+        names = sorted(os.fsencode(item.name) for item in os.scandir(path))
         return hashlib.sha256(b"\0".join(names)).hexdigest()
     except OSError:
         return ""

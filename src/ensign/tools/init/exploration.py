@@ -119,12 +119,12 @@ class Exploration:
         Without crates that were fetched for its build: races run where these are not.
         """
         found: dict[str, int] = {}
-        for entry in walk(self.source, on_error=passed_over):
-            if entry.name.startswith(f"{VENDORED}/"):
+        for item in walk(self.source, on_error=passed_over):
+            if item.name.startswith(f"{VENDORED}/"):
                 continue
-            size = entry.status.st_size
-            if stat.S_ISREG(entry.status.st_mode) and 0 < size <= _LARGEST_SAMPLE_BYTES:
-                found[entry.name] = size
+            size = item.status.st_size
+            if stat.S_ISREG(item.status.st_mode) and 0 < size <= _LARGEST_SAMPLE_BYTES:
+                found[item.name] = size
             if len(found) >= _MOST_FILES:
                 break
         return found
