@@ -1,4 +1,4 @@
-"""Which rules for programs that run for a fixed time decide anything: each switched off alone.
+"""Which rules for programs that run for a fixed time decide anything: off alone, and all at once.
 
 python bench/self_timed_rules.py [--busy N] [--rules RULE …]
 
@@ -33,6 +33,7 @@ RULES: dict[str, tuple[Any, str, object]] = {
     "long slices where somebody waits": (planning, "clock_slice_ns", lambda usual_ns, _: usual_ns),
     "as much CPU time as when not followed": (self_timed, "_ABOUT_AS_MUCH", 1e9),
 }
+_NO_RULE = "none of these"
 
 
 def failing(rule: str, files: list[str]) -> list[str]:
@@ -45,9 +46,9 @@ def failing(rule: str, files: list[str]) -> list[str]:
 
 
 def run_without(rule: str, files: list[str]) -> int:
-    """Runs tests without a rule; all of them with an empty one."""
-    if rule:
-        module, name, instead = RULES[rule]
+    """Runs tests without a rule, or without any of them; with an empty one, by all of them."""
+    off = RULES if rule == _NO_RULE else {rule} - {""}
+    for module, name, instead in map(RULES.__getitem__, off):
         setattr(module, name, instead)
     return int(pytest.main(["-q", "-p", "no:cacheprovider", *files]))
 
@@ -56,8 +57,10 @@ def main() -> None:
     """Tries each rule, on a quiet machine or beside busy programs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--busy", type=int, default=0)
-    parser.add_argument("--rules", nargs="+", choices=[*RULES], default=[*RULES])
-    parser.add_argument("--off", choices=["", *RULES], help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--rules", nargs="+", choices=[*RULES, _NO_RULE], default=[*RULES, _NO_RULE]
+    )
+    parser.add_argument("--off", choices=["", *RULES, _NO_RULE], help=argparse.SUPPRESS)
     parser.add_argument("--files", nargs="+", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.files:
