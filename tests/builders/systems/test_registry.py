@@ -121,6 +121,37 @@ def test_flags_go_where_a_makefile_listens(text: str, by: str) -> None:
     assert found.keys.get("flags_by", "variables") == by
 
 
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("AR= ar rcu\nRANLIB= ranlib\nCC= gcc -std=gnu99\n", ["AR={ar} rcu", "CC={cc} -std=gnu99"]),
+        ("CC = $(CROSS)gcc-12 -m64 -O2 -I${TOP} # ours\n", ["CC={cc} -m64 -I$(TOP)"]),
+        ("export CXX ?= g++ \\\n  -std=c++17\n", ["CXX={cxx_if_any} -std=c++17"]),
+        ("CC = gcc -O2\nAR := ar\nCC = ccache gcc -m64\nNM = x-nm\n", []),
+        ("CC := $(shell command -v gcc || echo cc)\nCXX = g++ a -b\n", []),
+        ("ifdef X\nAR = ar cr\nelse\nAR = ar rcs\nendif\nCC = cc -g\n", ["CC={cc} -g"]),
+        ("CC = cc\nifdef ASAN\nifeq (a, b)\nendif\nCC = cc -fsanitize=address\nendif\n", []),
+        ("AR = ar rc\nAR = ar\n", []),
+        ("AR = ar ${X:a=b}\n\tCC = gcc -g\nAR_X = ar x\n", []),
+    ],
+)
+def test_tools_keep_the_words_of_the_makefile(text: str, options: list[str]) -> None:
+    (found,) = recognize(Listing(frozenset({"Makefile"}), {"Makefile": text}))
+    assert found.keys.get("options", []) == options
+
+
+@pytest.mark.parametrize(
+    ("top", "options"), [("a:\n\tcd src && $(MAKE)\n", ["AR={ar} rc"]), ("a:\n", None)]
+)
+def test_tools_of_makefiles_that_one_calls_keep_their_words(
+    top: str, options: list[str] | None, tmp_path: Path
+) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "Makefile").write_text(f"AR = ar\n{top}")
+    (tmp_path / "src/Makefile").write_text("AR = ar rc\n")
+    assert recognize(listing_of(tmp_path))[0].keys.get("options") == options
+
+
 def test_what_a_makefile_includes_counts(tmp_path: Path) -> None:
     (tmp_path / "GNUmakefile").write_text("include config.mk mk/$(OS).mk\n-include none.mk\n")
     (tmp_path / "config.mk").write_text("include rules/all.mk ../outside.mk\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ensign.builders.systems.build_system import Listing, Recognized, not_for, with_recipe
 from ensign.model.study_build import Build, FlagsBy, SystemName
@@ -19,6 +19,21 @@ _NAMED_COMPILER = re.compile(rf"^\t[ \t@+-]*{_COMPILER}", re.MULTILINE)
 _ANY_COMPILER = re.compile(rf"\$[({{](?:CC|CXX)[)}}]|(?<![\w.-]){_COMPILER}")
 _INCLUDED = re.compile(r"^ *(?:-include|sinclude|include)[ \t]+([^#\n]*)", re.MULTILINE)
 _CONTINUED = re.compile(r"\\\n[ \t]*")
+_TOOLS = {
+    "CC": "{cc}",
+    "CXX": "{cxx_if_any}",
+    "AR": "{ar}",
+    "RANLIB": "{ranlib}",
+    "NM": "{nm}",
+}
+# What a makefile calls a tool, with words of its own: `AR = ar rcu`, `CC = $(CROSS)gcc -std=gnu99`.
+_TOOL = re.compile(
+    rf"^ *(?:export +)?({'|'.join(_TOOLS)})[ \t]*[?:]*=[ \t]*"
+    r"((?:\S*[-/)}])?(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|ar|ranlib|nm)(?:-[\d.]+)?(?![^ \t\n]))?"
+    r"([^#\n]*)",
+    re.MULTILINE,
+)
+_CONDITION, _END_OF_CONDITION = re.compile(r"[ \t]*ifn?(def|eq)\b"), re.compile(r"[ \t]*endif\b")
 # What a variable given on the command line would take away from the makefile.
 _NEEDED = re.compile(r"(^|\s)-([DIilLW]\w|std=|f(PIC|pic|no-common)|pthread)|\$")
 _CLEAN = "if make -n clean >/dev/null 2>&1; then make clean; fi"
@@ -35,8 +50,12 @@ class Make:
         found = makefile_of(listing.names)
         if not found:
             return None
-        by = how_it_listens(_with_included(listing, found))
-        keys = {} if by == "variables" else {"flags_by": by}
+        text = _with_included(listing, found)
+        by = how_it_listens(text)
+        keys: dict[str, object] = {} if by == "variables" else {"flags_by": by}
+        options = _tools_with_words((text, *_called(listing, text)))
+        if options:
+            keys["options"] = options
         return Recognized(self.name, keys, programs=("make",))
 
     def problems(self, build: Build) -> Iterator[Problem]:
@@ -48,7 +67,7 @@ class Make:
         passed = ["CFLAGS={cflags}", "CXXFLAGS={cflags}", "LDFLAGS={ldflags}"]
         before = ["env", *passed] if build.flags_by == "environment" else []
         after = passed if build.flags_by == "variables" else []
-        tools = ["CC={cc}", "CXX={cxx_if_any}", "AR={ar}", "RANLIB={ranlib}", "NM={nm}"]
+        tools = [f"{name}={tool}" for name, tool in _TOOLS.items()]
         command = [*before, "make", "-C", build.folder, "-j{jobs}", "V=1", *tools, *after]
         return with_recipe(
             build,
@@ -80,6 +99,51 @@ def _with_included(listing: Listing, name: str) -> str:
             texts[each] = listing.text(each)
             waiting += included_names(texts[each])
     return "\n".join(texts.values())
+
+
+def _called(listing: Listing, text: str) -> Iterator[str]:
+    """Texts of makefiles in folders that one calls make for."""
+    for below in listing.folders.values() if "$(MAKE)" in text else ():
+        if name := makefile_of(below.names):
+            yield _with_included(below, name)
+
+
+def _tools_with_words(texts: Iterable[str]) -> list[str]:
+    """Variables for the command line, which would take away words that makefiles give their tools.
+
+    Nothing where they do not agree.
+    """
+    ways: dict[str, set[str]] = {}
+    for text in texts:
+        own: dict[str, set[str]] = {}
+        for name, program, words in _TOOL.findall(_unconditional(_CONTINUED.sub(" ", text))):
+            own.setdefault(name, set()).add(_kept(name, words) if program else "")
+        for name, (words, *others) in own.items():
+            if words and not others:
+                ways.setdefault(name, set()).add(words)
+    return [
+        f"{name}={_TOOLS[name]} {words}" for name, (words, *others) in ways.items() if not others
+    ]
+
+
+def _kept(name: str, words: str) -> str:
+    """Words of a tool that mean the same on the command line: of compilers options, no levels."""
+    plain = re.sub(r"\$\{(\w+)\}", r"$(\1)", words).strip()
+    if name in ("CC", "CXX"):
+        plain = _LEVEL.sub("", f" {plain}").strip()
+        plain = plain if plain.startswith(("-", "$(")) else ""
+    return "" if set("{}") & set(plain) else plain
+
+
+def _unconditional(text: str) -> str:
+    """The lines that hold whatever conditions say."""
+    kept, depth = [], 0
+    for line in text.splitlines():
+        depth += _CONDITION.match(line) is not None
+        if not depth:
+            kept.append(line)
+        depth -= _END_OF_CONDITION.match(line) is not None
+    return "\n".join(kept)
 
 
 def how_it_listens(text: str) -> FlagsBy:
