@@ -121,6 +121,17 @@ def test_flags_go_where_a_makefile_listens(text: str, by: str) -> None:
     assert found.keys.get("flags_by", "variables") == by
 
 
+def test_a_build_may_lie_two_folders_deep_but_not_among_tests(tmp_path: Path) -> None:
+    for name in ("tests", "projects/make", "projects/make.mac", "deps/lib", ".git", "a/b/c"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "Makefile").write_text("a:\n")
+    found = recognize(listing_of(tmp_path))
+    assert [each.keys["folder"] for each in found] == ["projects/make", "projects/make.mac"]
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/Makefile").write_text("a:\n")
+    assert [each.keys["folder"] for each in recognize(listing_of(tmp_path))] == ["src"]
+
+
 @pytest.mark.parametrize(
     ("text", "options"),
     [

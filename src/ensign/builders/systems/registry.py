@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from ensign.builders.systems.autotools import Autotools
@@ -26,6 +28,12 @@ SYSTEMS: Mapping[str, BuildSystem] = {system.name: system for system in _ALL}
 TEXTS = tuple(dict.fromkeys(name for system in _ALL for name in system.texts))
 # Where the file of a build system lies if it is not at the top, the likeliest first.
 FOLDERS = ("build/cmake", "build/meson", "cmake", "src", "source", "build", "unix", "make")
+# Where none of these has it, any folder may, but for those whose builds are not the project's.
+_ASIDE = re.compile(
+    r"\.|(?:.*tests?|docs?|examples?|samples?|third.?party|vendor|deps|external|contrib|fuzz.*)$",
+    re.IGNORECASE,
+)
+_MOST_FOLDERS = 200
 _IN_FOLDERS = ("cmake", "meson", "autotools", "make")
 _OF_SYSTEMS = ("folder", "options", "targets", "in_source", "flags_by")
 
@@ -38,10 +46,10 @@ def recognize(listing: Listing) -> tuple[Recognized, ...]:
     found = _recognized(listing)
     if any(recognized.system != Debian.name for recognized in found):
         return found
-    below = ((name, recognized) for name in FOLDERS for recognized in _in_folder(listing, name))
     inside = (
         replace(recognized, keys={"folder": name, **recognized.keys})
-        for name, recognized in below
+        for name, below in listing.folders.items()
+        for recognized in _recognized(below)
         if recognized.system in _IN_FOLDERS
     )
     return (*inside, *found)
@@ -50,10 +58,6 @@ def recognize(listing: Listing) -> tuple[Recognized, ...]:
 def _recognized(listing: Listing) -> tuple[Recognized, ...]:
     found = (system.recognized(listing) for system in _ALL)
     return tuple(recognized for recognized in found if recognized is not None)
-
-
-def _in_folder(listing: Listing, name: str) -> tuple[Recognized, ...]:
-    return _recognized(listing.folders[name]) if name in listing.folders else ()
 
 
 def system_problems(study: Study) -> Iterator[Problem]:
@@ -118,13 +122,36 @@ def listing_of(folder: Path) -> Listing:
         listing = _listed(folder)
     except OSError as error:
         raise InputError(f"{folder} cannot be read: {error.strerror}") from None
+    listing = replace(listing, folders=_listed_below(folder, FOLDERS))
+    if recognize(listing):
+        return listing
+    return replace(listing, folders=_listed_below(folder, _any_below(folder)))
+
+
+def _listed_below(folder: Path, names: Iterable[str]) -> dict[str, Listing]:
     folders = {}
-    for name in FOLDERS:
+    for name in names:
         # A link may lead out of the tree.
         if (folder / name).is_dir() and (folder / name).resolve() == folder.resolve() / name:
             with suppress(OSError):
                 folders[name] = _listed(folder / name)
-    return replace(listing, folders=folders)
+    return folders
+
+
+def _any_below(folder: Path) -> Iterator[str]:
+    """Folders that are no tests, examples or other projects, and those below them, by name."""
+    first = _own_folders(folder)
+    second = (path for below in first for path in _own_folders(below))
+    for path in islice((*first, *second), _MOST_FOLDERS):
+        yield path.relative_to(folder).as_posix()
+
+
+def _own_folders(folder: Path) -> list[Path]:
+    try:
+        below = sorted(path for path in folder.iterdir() if path.is_dir())
+    except OSError:
+        return []
+    return [path for path in below if not _ASIDE.match(path.name)]
 
 
 def _listed(folder: Path) -> Listing:
