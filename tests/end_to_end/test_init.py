@@ -51,6 +51,22 @@ def test_a_filter_gets_input_that_takes_long_enough_and_the_study_runs(ensign: E
     assert "-O1" in done.out
 
 
+def test_a_makefile_that_lies_deep_and_a_program_that_is_called_a_test(
+    ensign: Ensign,
+) -> None:
+    tree = ensign.folder / "tree"
+    (tree / "projects/make").mkdir(parents=True)
+    (tree / "sum.c").write_text(FILTER)
+    made = MAKEFILE.replace("sum.c", "../../sum.c").replace("-o sum", "-o sum_test")
+    (tree / "projects/make/Makefile").write_text(made.replace("sum:", "sum_test:"))
+    done = ensign("init", "tree")
+    assert done.status == 0, done.err
+    text = (tree / "ensign.toml").read_text()
+    assert 'folder = "projects/make"' in text
+    assert 'artifact = "projects/make/sum_test"' in text
+    assert "\ninput = " in text
+
+
 def test_a_study_that_is_there_stays(ensign: Ensign) -> None:
     write_tree(ensign.folder / "tree")
     (ensign.folder / "tree/ensign.toml").write_text("mine")
@@ -194,6 +210,7 @@ def test_a_command_that_does_nothing_in_what_was_built_is_no_workload(ensign: En
     done = ensign("init", "tree")
     assert done.status == 2, done.err
     assert "no command was found that works in what was built: 'sum" in done.complaint
+    assert "of its CPU time there, and most in /usr/lib" in done.complaint
     assert {path.name for path in (ensign.folder / "tree").iterdir()} == {"Makefile", "sum.c"}
     done = ensign("init", "tree", "--command", "sum")
     assert done.status == 0, done.err

@@ -61,19 +61,19 @@ def nothing_ran(
         for how, count in ways
     )
     return (
-        f"{folder} builds ({names}), but none of {len(failures)} commands that were tried "
-        f"ends well by itself ({told}); name one: ensign init --command 'PROGRAM WORDS…'"
+        f"{folder} builds ({names}), but no command that was tried ends well by itself "
+        f"({told}); name one: ensign init --command 'PROGRAM WORDS…'"
     )
 
 
 def nothing_works(folder: Path, trial: TriedCommand) -> str:
     """Message about the best command, which does its work elsewhere."""
+    most = f", and most in {visible(trial.elsewhere)}" if trial.elsewhere else ""
     return (
         f"{folder} builds, but no command was found that works in what was built: "
-        f"'{trial.attempt.said}' spends {trial.share_of_cpu:.0%} of its CPU time there "
+        f"'{trial.attempt.said}' spends {trial.share_of_cpu:.0%} of its CPU time there{most} "
         f"({format_duration(trial.user_ns)} of user time), too little to tell flags apart; "
-        "name one: "
-        "ensign init --command 'PROGRAM WORDS…'"
+        "name one: ensign init --command 'PROGRAM WORDS…'"
     )
 
 

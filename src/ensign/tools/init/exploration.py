@@ -59,11 +59,15 @@ _IN_BUILD = f"{BUILD_FOLDER}/"
 
 @dataclass(frozen=True, slots=True)
 class _Spent:
-    """CPU time of a command, and what share of it was in code of the tree: of user time, of all."""
+    """CPU time of a command, and what share of it was in code of the tree: of user time, of all.
+
+    `elsewhere` is the file outside of the tree that had most of it.
+    """
 
     cpu_ns: int
     share_of_user: float
     share_of_cpu: float
+    elsewhere: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +270,7 @@ class Exploration:
             user_ns=round(spent.cpu_ns * of_user),
             share_built=spent.share_of_user,
             share_of_cpu=spent.share_of_cpu,
+            elsewhere=spent.elsewhere,
             wall_ns=outcome.wall_ns,
             how="says how it is used" if asks else how,
             said="" if asks else _first_line(outcome.tail, answer),
@@ -302,6 +307,7 @@ class Exploration:
         log.unlink(missing_ok=True)
         inside = f"{self.opened.seen_as}/"
         built = [sample for sample in followed.samples if sample.path.startswith(inside)]
+        others = [sample for sample in followed.samples if sample.path and sample not in built]
 
         def share(of: Callable[[FollowedTime], int]) -> float:
             return sum(map(of, built)) / max(1, sum(map(of, followed.samples)))
@@ -310,6 +316,7 @@ class Exploration:
             followed.cpu_ns,
             share_of_user=share(lambda time: time.user_ns),
             share_of_cpu=share(lambda time: time.cpu_ns),
+            elsewhere=max(others, key=lambda time: time.cpu_ns).path if others else "",
         )
         return spent, any(change.path.startswith(inside) for change in followed.written)
 

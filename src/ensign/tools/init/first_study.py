@@ -275,7 +275,7 @@ def _of_programs(
     files, texts = usage.files, usage.texts.values()
     samples = samples_of(files, _MOST_SAMPLES)
     every = [Sample(name, size) for name, size in sorted(files.items(), key=lambda each: -each[1])]
-    for program in [executable for executable in order if not is_test(executable)][:_MOST_PROGRAMS]:
+    for program in _users_own(order)[:_MOST_PROGRAMS]:
         said = usage.of(program)
         of_name = " ".join(f".{each}" for each in formats_of_name(program.name))
         best = _to_read(samples, f"{program.name} {of_name} {said}")
@@ -310,11 +310,14 @@ def _to_read(samples: Sequence[Sample], text: str) -> list[Sample]:
     return [*named, *for_tests, *made_samples(f"{text} {kinds}", _MOST_MADE), *rest]
 
 
+def _users_own(order: Sequence[Executable]) -> Sequence[Executable]:
+    """Those that are no tests; all where there is nothing else."""
+    return [program for program in order if not is_test(program)] or order
+
+
 def _on_anything(order: Sequence[Executable]) -> Iterator[Attempt]:
     """Made files for programs that do not say what they read."""
-    for program in [executable for executable in order if not is_test(executable)][
-        :_MOST_ONANYTHING
-    ]:
+    for program in _users_own(order)[:_MOST_ONANYTHING]:
         for suffix, words in product(ANYTHING, ((), (INPUT,))):
             yield Attempt(program, words, made_sample(suffix))
 

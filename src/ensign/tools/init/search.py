@@ -46,8 +46,8 @@ class TriedCommand:
     """One execution of an attempt.
 
     `share_built` is the part of its user time that was in code that was built, `share_of_cpu` of
-    all its CPU time, the kernel's included; `how` its end, `said` the first line that it said of
-    it, as it came;
+    all its CPU time, the kernel's included; `elsewhere` is the file outside that had most of it;
+    `how` is its end, `said` the first line that it said of it, as it came;
     `changed_input` and `wrote_beside` (into its folder, which is the source) tell that it failed
     for no other reason than that, `met_deadline` that it was still running when its time was up,
     `crowded` how many tasks there were for each CPU meanwhile.
@@ -65,6 +65,7 @@ class TriedCommand:
     wrote_beside: bool = False
     crowded: float = 1.0
     met_deadline: bool = False
+    elsewhere: str = ""
 
     @property
     def alone_ns(self) -> float:
