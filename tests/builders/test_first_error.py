@@ -65,6 +65,7 @@ SAID = [
     ('meson.build:2:0: ERROR: Dependency "nosuchdep" not found\n\nA full log can be found\n',
      'meson.build:2: Dependency "nosuchdep" not found'),
     ("checking for foo... no\nconfigure: error: foo is needed\n", "foo is needed"),
+    ("checking for foo... configure: error: foo is needed\n\n  Or is it?\n", "foo is needed"),
     (("checking order... unknown\nconfigure: error: \n\nUnknown order. You need to preset\n"
      "order=no.\n\n    \n"), "Unknown order. You need to preset order=no."),
     ("make: *** No rule to make target 'x.c', needed by 'x'.  Stop.\n",

@@ -86,7 +86,7 @@ _FORMS = (
     _form(PLAIN, r"^error(?:\[E\d+\])?: (?P<text>.+)", after=rf"^\s*--> {_PLACE}:\d+$"),
     _form(PANIC, rf"^thread '.*' (?:\(\d+\) )?panicked at {_PLACE}:\d+:(?P<text>)$"),
     _form("tool", r"^(?!make|gmake)[^\s:]+: (?:fatal )?[Ee]rror: (?P<text>.+)"),
-    _form("tool", r"^configure: error:(?P<text>)$"),
+    _form("tool", r"^(?:checking .*\.\.\. *)?configure: error:(?P<text>.*)$"),
     _form("cmake", rf"^CMake Error at {_PLACE} \(.*\):(?P<text>)$"),
     _form("cmake", r"^CMake Error: (?P<text>.+)"),
     _form("make", rf"^{_PLACE}: \*\*\* (?P<text>.+?)\.?(?:  Stop\.)?$"),

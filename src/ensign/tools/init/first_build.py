@@ -98,10 +98,11 @@ def _short(error: EnsignError) -> str:
 def _of_all(failures: Sequence[tuple[str, EnsignError]]) -> EnsignError:
     """The first, and the beginning of what the others said."""
     (_, first), *others = failures
-    said = [str(first)]
+    said = str(first).splitlines()
     for way, error in others:
         lines = [line for line in str(error).splitlines() if line not in said]
-        said += [f"{way}:", *lines[:_SAID_OF_OTHERS]] if lines else []
+        if any(not line.startswith("log: ") for line in lines):
+            said += [f"{way}:", *lines[:_SAID_OF_OTHERS]]
     return type(first)("\n".join(said)) if others else first
 
 
