@@ -152,15 +152,15 @@ def _facts_of_stages(
     plan: Plan, ends: Mapping[str, StageResult], cache: Cache
 ) -> dict[str, StageFacts]:
     """Records of each stage, also of those that led to what was in the cache."""
-    found: dict[str, StageFacts] = {}
+    known_facts: dict[str, StageFacts] = {}
     for stage in plan.stages:
         end = ends.get(stage.key)
         if end is None:
             facts = cache.facts(stage.kind, stage.key, reader(stage.kind))
-            found |= {} if facts is None else {stage.key: facts}
+            known_facts |= {} if facts is None else {stage.key: facts}
         elif end.entry is not None:
-            found[stage.key] = end.entry.facts
-    return found
+            known_facts[stage.key] = end.entry.facts
+    return known_facts
 
 
 def _check(

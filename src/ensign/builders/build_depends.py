@@ -65,19 +65,19 @@ def missing_dependencies(
         raise InputError("system 'debian' needs dpkg-dev; run 'apt-get install dpkg-dev'")
     if outcome.ok:
         return []
-    found = unmet_in(outcome.tail)
-    if not found:
+    unmet = unmet_in(outcome.tail)
+    if not unmet:
         lines = outcome.tail.strip().splitlines() or [outcome.describe()]
         raise InputError(f"dpkg-checkbuilddeps cannot accept {_CONTROL}: {lines[-1]}")
-    return found
+    return unmet
 
 
 def unmet_in(text: str) -> list[str]:
     """The dependencies that dpkg-checkbuilddeps names; none where it says something else. Pure."""
-    said = _UNMET.search(text)
-    if said is None or said[1].lower() != "dependencies":
+    unmet = _UNMET.search(text)
+    if unmet is None or unmet[1].lower() != "dependencies":
         return []
-    return _DEPENDENCY.findall(said[2])
+    return _DEPENDENCY.findall(unmet[2])
 
 
 def missing_at_hand(study: Study, source_sha256: str, plan: Plan, ports: BuildPorts) -> str:

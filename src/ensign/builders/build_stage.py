@@ -180,9 +180,9 @@ def _main_part(
 def _leftovers(sandbox: Sandbox, folder: Path, inputs: Inputs) -> tuple[Leftover, ...]:
     """Leftovers of earlier builds in the tree that the first stage of the chain had; kept, too."""
     parent = inputs.parent
-    found = leftovers(sandbox.tree) if parent is None else read_leftovers(parent.folder / BEFORE)
-    (folder / BEFORE).write_text(as_text(found))
-    return found
+    before = leftovers(sandbox.tree) if parent is None else read_leftovers(parent.folder / BEFORE)
+    (folder / BEFORE).write_text(as_text(before))
+    return before
 
 
 def _start(stage: Stage, sandbox: Sandbox, build_context: BuildContext, log: Path) -> Run:

@@ -161,7 +161,7 @@ class _Check:
     def _baseline_changed(self, name: str, wanted: Path) -> str:
         """In what the baseline's output is another one by now, after it was the same twice."""
         context, baseline = self.context, self.context.baseline
-        (workload,) = (each for each in context.workloads if each.name == name)
+        (workload,) = (one for one in context.workloads if one.name == name)
         with _build_context_of(context, baseline).sandboxes.sandbox() as sandbox, context.turns:
             _furnish(context, baseline, sandbox)
             runner = _runner(context, baseline, sandbox, self.log)

@@ -71,7 +71,7 @@ def check_findings(results: Sequence[BuildResult]) -> tuple[Finding, ...]:
         ),
     )
     apart: dict[str, str] = {}
-    for workload, why in (each for result in results for each in result.not_compared):
+    for workload, why in (pair for result in results for pair in result.not_compared):
         apart.setdefault(workload, f"output not compared: {why}")
     failed = (
         CHECK_FAILED.found(f"{_verdict(facts)}: {facts.check_failed}", name)

@@ -182,15 +182,15 @@ class CheckRun:
         failed = self.workload(workload, output)
         if failed:
             return failed
-        said = f"the output of workload {workload.name} is not the expected one"
+        problem = f"the output of workload {workload.name} is not the expected one"
         given = file_sha256(output)
         if workload.expected_sha256 not in (None, given):
-            return f"{said}: its SHA-256 is {given}"
+            return f"{problem}: its SHA-256 is {given}"
         if workload.expected_file is None:
             return ""
         wanted = expected_path(self.context, workload)
         differs = self._difference(wanted, output, "it")
-        return f"{said} ({workload.expected_file}): {differs}" if differs else ""
+        return f"{problem} ({workload.expected_file}): {differs}" if differs else ""
 
     def workload(self, workload: Workload, output: Path) -> str:
         """Run in the study's folder, as races do. Say what failed; empty if nothing did."""

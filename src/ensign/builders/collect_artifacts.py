@@ -72,7 +72,7 @@ def take(stage: Stage, place: TreePlace, files: Path) -> Taken:
 
 def _taken(artifact: str, files: Path, tools: frozenset[str]) -> Taken:
     program = _inside(files / artifact, files)
-    found: dict[str, BuiltFile] = {}
+    taken_files: dict[str, BuiltFile] = {}
     names: dict[str, str] = {}
     for name, path in tree_entries(files):
         real = _inside(path, files)
@@ -80,8 +80,8 @@ def _taken(artifact: str, files: Path, tools: frozenset[str]) -> Taken:
             continue
         names[name] = real
         if not path.is_symlink():
-            found[name] = read_built(path, name)
-    ordered = sorted(found.values(), key=lambda file: (file.path != program, file.path))
+            taken_files[name] = read_built(path, name)
+    ordered = sorted(taken_files.values(), key=lambda file: (file.path != program, file.path))
     read = {file.path: read_dynamic(files / file.path) for file in ordered if file.loaded}
     dynamics = {path: dynamic for path, dynamic in read.items() if dynamic is not None}
     return Taken(tuple(ordered), library_folders(ordered, dynamics, names))
@@ -160,7 +160,7 @@ class _Taker:
 
     def add_names(self) -> None:
         """Give libraries the links beside them in the tree, and the name that is asked for."""
-        for name in [each for each in sorted(self.brought) if (self.files / each).is_file()]:
+        for name in [file for file in sorted(self.brought) if (self.files / file).is_file()]:
             dynamic = read_dynamic(self.files / name)
             if dynamic is None or dynamic.is_program:
                 continue

@@ -85,10 +85,10 @@ class Collector:
             return self._damage
         try:
             with self._log.open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").digest()
+                digest = hashlib.file_digest(file, "sha256").digest()
         except OSError as error:
             return f"it cannot be read: {error.strerror}"
-        return "" if found == self._digest.digest() else "something else wrote to it"
+        return "" if digest == self._digest.digest() else "something else wrote to it"
 
     @contextmanager
     def listening(self) -> Iterator[None]:

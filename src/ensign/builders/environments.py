@@ -36,8 +36,8 @@ NO_ENVIRONMENTS = Environments()
 def named_environments(request: BuildRequest) -> tuple[str, ...]:
     """Those in which variants are built."""
     usual = request.study.build.environment or ""
-    found = (environment_of(variant.compiler, usual) for variant in request.variants)
-    return tuple(dict.fromkeys(each for each in found if each))
+    environments = (environment_of(variant.compiler, usual) for variant in request.variants)
+    return tuple(dict.fromkeys(name for name in environments if name))
 
 
 def environments_of(

@@ -145,18 +145,18 @@ def _relinks(stage: Stage) -> int:
 
 
 def _costs(earlier: EarlierBuilds, stages: Iterable[Stage]) -> dict[str, StageCost]:
-    found = ((stage.key, _cost_of(earlier, stage)) for stage in stages)
-    return {key: cost for key, cost in found if cost is not None}
+    costs = ((stage.key, _cost_of(earlier, stage)) for stage in stages)
+    return {key: cost for key, cost in costs if cost is not None}
 
 
 def _seconds(stages: Iterable[Stage], costs: Mapping[str, StageCost]) -> dict[str, float]:
     """Seconds of the stages of which all is known: of relinks, too, where they have any."""
-    found = {}
+    seconds = {}
     for stage in stages:
         cost, number = costs.get(stage.key), _relinks(stage)
         if cost is not None and (not number or cost.relink_s is not None):
-            found[stage.key] = cost.seconds + number * (cost.relink_s or 0.0)
-    return found
+            seconds[stage.key] = cost.seconds + number * (cost.relink_s or 0.0)
+    return seconds
 
 
 def _measured(stage: Stage, entry: StageEntry, before: StageCost | None) -> StageCost:

@@ -51,7 +51,7 @@ class _Form:
 
 
 def _form(kind: str, pattern: str, before: str = "", after: str = "") -> _Form:
-    near = (re.compile(each) if each else None for each in (before, after))
+    near = (re.compile(text) if text else None for text in (before, after))
     return _Form(kind, re.compile(pattern), *near)
 
 
@@ -137,7 +137,7 @@ def errors_in(lines: Sequence[str]) -> Iterator[LoggedError]:
     folders: list[str] = []
     roots: dict[str, str] = {}
     including = ""
-    found = 0
+    count = 0
     for at, line in enumerate(lines):
         entered, included = _FOLDER.match(line), _INCLUDED.match(line)
         if entered is not None:
@@ -154,10 +154,10 @@ def errors_in(lines: Sequence[str]) -> Iterator[LoggedError]:
                 root=roots.get(error.file, error.file),
                 folder=folders[-1] if folders and nested else "",
             )
-            found += 1
+            count += 1
         if _SAID_OF_PLACE.match(line):
             including = ""
-        if found == _MOST_ERRORS:
+        if count == _MOST_ERRORS:
             return
 
 
@@ -176,8 +176,8 @@ def _error(lines: Sequence[str], at: int) -> LoggedError | None:
             break
     else:
         return None
-    said = match.groupdict()
-    file, number = said.get("file") or "", said.get("line") or ""
+    parts = match.groupdict()
+    file, number = parts.get("file") or "", parts.get("line") or ""
     near = None if file else _near(lines, at, form)
     if near is not None:
         places = near.groupdict()
@@ -185,7 +185,7 @@ def _error(lines: Sequence[str], at: int) -> LoggedError | None:
         number = places.get("line") or places.get("other_line") or ""
     if _NO_SOURCE.search(file):  # an object, or what link-time optimization made
         file, number = "", ""
-    text = said["text"].strip() or _following(lines, at, 1 if form.kind == PANIC else _NEAR_LINES)
+    text = parts["text"].strip() or _following(lines, at, 1 if form.kind == PANIC else _NEAR_LINES)
     return LoggedError(at, form.kind, text, file, int(number[:9] or 0))
 
 
@@ -353,7 +353,7 @@ def _went_on(call: Call | None, calls: Sequence[Call]) -> bool:
     if call is None:
         return False
     ended_ns = call.started_unix_ns + call.wall_ns
-    return any(each.exit == 0 and each.started_unix_ns > ended_ns for each in calls)
+    return any(later.exit == 0 and later.started_unix_ns > ended_ns for later in calls)
 
 
 def _build_error(cause: _Cause, tree: str) -> BuildError:

@@ -60,9 +60,9 @@ def missing_inputs(request: BuildRequest) -> Mapping[str, InputFile]:
         file = request.path.absolute().parent / path
         if not is_file(file):
             missing[path] = asked
-        elif (found := file_sha256(file)) != asked.sha256:
+        elif (sha256 := file_sha256(file)) != asked.sha256:
             raise InputError(
-                f"{_key(path)}: the file there has the SHA-256 {found}, but the study wants "
+                f"{_key(path)}: the file there has the SHA-256 {sha256}, but the study wants "
                 f"{asked.sha256}; delete the file to have it made again, or pin what it is"
             )
     return missing
@@ -78,10 +78,10 @@ class _Making:
     def into(self, work: Path) -> Path:
         """The file, somewhere; it is what the study says."""
         made = self._fetched(work) if self.asked.command is None else self._printed(work)
-        found = file_sha256(made)
-        if found != self.asked.sha256:
+        sha256 = file_sha256(made)
+        if sha256 != self.asked.sha256:
             raise InputError(
-                f"{_key(self.path)}: what was made has the SHA-256 {found}, but the study wants "
+                f"{_key(self.path)}: what was made has the SHA-256 {sha256}, but the study wants "
                 f"{self.asked.sha256}; does the command print the same each time?"
             )
         return made
@@ -111,12 +111,12 @@ class _Making:
         kept = work / _PRINTED
         with sandboxes.sandbox() as sandbox:
             sandbox.tree.mkdir(exist_ok=True)
-            printed, errors = (sandbox.temporary / each for each in (_PRINTED, _ERRORS))
+            printed, errors = (sandbox.temporary / file_name for file_name in (_PRINTED, _ERRORS))
             outcome = self._run(sandbox, ("env", "-C", str(folder)), printed, errors)
             if not outcome.ok:
-                said = read_tail(errors).strip().splitlines()
+                error_lines = read_tail(errors).strip().splitlines()
                 limit = f" ('limit' is {self.asked.limit})" if outcome.reason == "disk" else ""
-                why = f"; it said: {quoted(said[-1])}" if said else ""
+                why = f"; it said: {quoted(error_lines[-1])}" if error_lines else ""
                 text = f"{_key(self.path)}: its command {outcome.describe()}{limit}{why}"
                 raise CommandFailed(text)
             # What ran there may have put a link in its place.

@@ -38,24 +38,25 @@ _MESON_KINDS: Mapping[str, TargetKind] = {
 
 def cmake_target(text: bytes) -> Target | None:
     """One reply of CMake's file API about a target; None for what is neither run nor loaded."""
-    said = _object(text, "CMake's file API")
-    kind = _CMAKE_KINDS.get(_text(said.get("type")))
-    artifacts = [_text(each.get("path")) for each in _objects(said.get("artifacts"))]
+    reply = _object(text, "CMake's file API")
+    kind = _CMAKE_KINDS.get(_text(reply.get("type")))
+    artifacts = [_text(artifact.get("path")) for artifact in _objects(reply.get("artifacts"))]
     path = _in_tree(artifacts[0], BUILD_FOLDER, "") if artifacts else ""
     if kind is None or not path:
         return None
-    return Target(_text(said.get("name")), kind, path, installed="install" in said)
+    return Target(_text(reply.get("name")), kind, path, installed="install" in reply)
 
 
 def ctest_tests(text: bytes, root: str) -> tuple[SuiteCommand, ...]:
     """Tests that `ctest --show-only=json-v1` lists; `root` was the source folder then."""
-    said = _object(text, "ctest")
-    return tuple(_ctest(each, root) for each in _objects(said.get("tests")) if each.get("command"))
+    reply = _object(text, "ctest")
+    return tuple(_ctest(test, root) for test in _objects(reply.get("tests")) if test.get("command"))
 
 
 def _ctest(test: Mapping[str, Any], root: str) -> SuiteCommand:
     properties = {
-        _text(each.get("name")): each.get("value") for each in _objects(test.get("properties"))
+        _text(property_.get("name")): property_.get("value")
+        for property_ in _objects(test.get("properties"))
     }
     folder = _text(properties.get("WORKING_DIRECTORY")) or BUILD_FOLDER
     env = (text.partition("=") for text in _texts(properties.get("ENVIRONMENT")))
@@ -87,18 +88,18 @@ def meson_tests(text: bytes, root: str) -> tuple[SuiteCommand, ...]:
     """Tests of `intro-tests.json` or `intro-benchmarks.json`."""
     return tuple(
         SuiteCommand(
-            _text(each.get("name")),
-            tuple(_relative(word, root) for word in _texts(each.get("cmd"))),
-            _relative(_text(each.get("workdir")) or BUILD_FOLDER, root),
+            _text(test.get("name")),
+            tuple(_relative(word, root) for word in _texts(test.get("cmd"))),
+            _relative(_text(test.get("workdir")) or BUILD_FOLDER, root),
             tuple(
                 (name, _relative(_text(value), root))
-                for name, value in sorted(_mapping(each.get("env")).items())
+                for name, value in sorted(_mapping(test.get("env")).items())
                 # Meson names the folders of its libraries, which are found here anyway.
                 if name != "LD_LIBRARY_PATH"
             ),
         )
-        for each in _list(text, "meson introspect --tests")
-        if _texts(each.get("cmd"))
+        for test in _list(text, "meson introspect --tests")
+        if _texts(test.get("cmd"))
     )
 
 
@@ -118,17 +119,17 @@ def _in_tree(path: str, folder: str, root: str) -> str:
 
 
 def _object(text: bytes, who: str) -> Mapping[str, Any]:
-    said = _read(text, who)
-    if not isinstance(said, dict):
+    reply = _read(text, who)
+    if not isinstance(reply, dict):
         raise InputError(f"what {who} wrote is not an object")
-    return said
+    return reply
 
 
 def _list(text: bytes, who: str) -> list[Mapping[str, Any]]:
-    said = _read(text, who)
-    if not isinstance(said, list):
+    reply = _read(text, who)
+    if not isinstance(reply, list):
         raise InputError(f"what {who} wrote is not a list")
-    return _objects(said)
+    return _objects(reply)
 
 
 def _read(text: bytes, who: str) -> object:
@@ -139,7 +140,7 @@ def _read(text: bytes, who: str) -> object:
 
 
 def _objects(value: object) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -147,7 +148,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _texts(value: object) -> list[str]:
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def _text(value: object) -> str:

@@ -231,9 +231,9 @@ def _with_words(
 ) -> LinkCommand:
     """The link with other words at some places: each, whether it is a file, and a unit."""
     words = [
-        each
+        placed
         for at, word in enumerate(link.words)
-        for each in changed.get(at, [(word, at in link.file_places, at in link.unit_places)])
+        for placed in changed.get(at, [(word, at in link.file_places, at in link.unit_places)])
     ]
     return replace(
         link,
@@ -281,9 +281,9 @@ def relink(
                 before.setdefault(at, []).extend(_some(rng, paddings[:_BETWEEN]))
     taken = {name: rng.choice((name, *copies)) for name, copies in link.padded.items()}
     laid = (
-        each
+        placed
         for at, word in enumerate(words)
-        for each in (*before.get(at, ()), taken.get(word, word))
+        for placed in (*before.get(at, ()), taken.get(word, word))
     )
     return (link.program, *laid, *_to(link, output))
 
@@ -322,16 +322,16 @@ def kind_of_relink(link: LinkCommand, asked: Relinks) -> str:
 
 def notes_on(link: LinkCommand, asked: Relinks) -> tuple[str, ...]:
     """Notes on what is less than was asked for."""
-    said = []
+    notes = []
     if asked.how == "shuffle" and not shuffles(link, asked):
-        said.append(f"{link.linker} shuffles no sections as needed; objects change places instead")
+        notes.append(f"{link.linker} shuffles no sections as needed; objects change places instead")
     if not shuffles(link, asked) and _sorted_by_calls(link, asked):
-        said.append("lld orders hot functions by counted calls, so only the others change places")
+        notes.append("lld orders hot functions by counted calls, so only the others change places")
     if not shuffles(link, asked) and not link.movable:
         several = len(link.unit_places) > 1
         why = "no two of its objects can swap" if several else "its link has one object alone"
-        said.append(f"{why}, so its relinks differ in padding only")
-    return tuple(said)
+        notes.append(f"{why}, so its relinks differ in padding only")
+    return tuple(notes)
 
 
 def as_inputs(asked: Relinks) -> Mapping[str, object]:

@@ -93,15 +93,15 @@ def objects_kept(call: Call, folder: str) -> tuple[str, ...]:
 
 def used_variables(call: Call, place: TreePlace) -> tuple[str, ...]:
     """Variables that Cargo set for the crate and it read (`env!`), by rustc's own list."""
-    found = dict(variable.split("=", 1) for variable in call.variables)
+    variables = dict(variable.split("=", 1) for variable in call.variables)
     for output in call.outputs:
         try:
             path = place.find(f"{output.path}.d", call.cwd)
             text = read_foreign(path, _LONGEST_BYTES).decode(errors="replace")
         except HostileFileError:
             continue
-        found.update((name, _unescaped(value)) for name, value in _USED.findall(text))
-    return tuple(f"{name}={value}" for name, value in found.items())
+        variables.update((name, _unescaped(value)) for name, value in _USED.findall(text))
+    return tuple(f"{name}={value}" for name, value in variables.items())
 
 
 def linker_words(text: str, recorder: str) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ class NamedMembers:
 
 def build_archives(call: Call, place: TreePlace) -> tuple[BuildArchive, ...]:
     """The archives of a link that the build made; each once."""
-    found: dict[str, BuildArchive] = {}
+    archives: dict[str, BuildArchive] = {}
     for word in call.line.inputs:
         archive = word.is_library or word.text.endswith(".rlib")
         if not archive or word.text not in call.ran:
@@ -167,8 +167,8 @@ def build_archives(call: Call, place: TreePlace) -> tuple[BuildArchive, ...]:
         except DamagedFile:
             continue
         if own:
-            found.setdefault(word.text, BuildArchive(word.text, path, word.whole))
-    return tuple(found.values())
+            archives.setdefault(word.text, BuildArchive(word.text, path, word.whole))
+    return tuple(archives.values())
 
 
 def pulled(text: str, cwd: str, place: TreePlace) -> Pulled:
@@ -302,8 +302,8 @@ def with_named_members(
     members = tuple(named_members for named_members in members if named_members.names)
     if not members:
         return Named(link, notes=tuple(notes))
-    found = _proven(link, members, first, context)
-    if found is None:
+    named = _proven(link, members, first, context)
+    if named is None:
         good: list[NamedMembers] = []
         for member in members:
             more = _proven(link, (*good, member), first, context) if len(members) > 1 else None
@@ -311,9 +311,9 @@ def with_named_members(
                 notes.append(_KEPT.format(member.archive.word, "order", _OTHERWISE))
             else:
                 good.append(member)
-                found = more
-    found = found or Named(link)
-    return replace(found, notes=tuple(notes))
+                named = more
+    named = named or Named(link)
+    return replace(named, notes=tuple(notes))
 
 
 def _kept_foreign(path: str, scratch: str) -> str:

@@ -334,10 +334,10 @@ class _CompilerContext:
     def unit_inputs(self, changes: UnitChanges) -> Mapping[str, object]:
         """Parts of them that decide bytes, for a stage's key."""
         own = "" if self.units is None else self.units[0].identity
-        said = asdict(changes)
+        changed_keys = asdict(changes)
         if not changes.functions:  # keys of before there were any stay
-            del said["functions"]
-        return {**said, "toolchain": own}
+            del changed_keys["functions"]
+        return {**changed_keys, "toolchain": own}
 
     @property
     def by_project(self) -> bool:
@@ -381,7 +381,7 @@ class _CompilerContext:
 
 def _natives(flags: str) -> tuple[str, ...]:
     named = (flag.rpartition("target-cpu=") for flag in flags.split())
-    rust = tuple(value for _, found, value in named if found)
+    rust = tuple(value for _, separator, value in named if separator)
     return (*rust, *(flag.partition("=")[2] for flag in flags.split() if flag.startswith("-m")))
 
 
@@ -431,7 +431,7 @@ def _program(context: _CompilerContext, variant: Variant, parent: str, use: _Use
     values = {
         **context.values(flags if variant.dependencies == "flags" else Flags((), ())),
         "cflags": " ".join(flags.compile),
-        "cppflags": " ".join(each for each in flags.compile if each.startswith(("-D", "-U"))),
+        "cppflags": " ".join(flag for flag in flags.compile if flag.startswith(("-D", "-U"))),
         "ldflags": " ".join(linking),
         "allocator": build.allocators.get(variant.allocator, ""),
     }

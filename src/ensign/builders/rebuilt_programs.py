@@ -45,25 +45,25 @@ class TreeBefore:
 
 def look(sandbox: Sandbox, names: Iterable[str]) -> TreeBefore:
     """Read the programs and libraries at these places of the tree, and find their namesakes."""
-    found = ((name, _fingerprint(sandbox.tree / name)) for name in names)
-    placed = {name: fingerprint for name, fingerprint in found if fingerprint is not None}
+    fingerprints = ((name, _fingerprint(sandbox.tree / name)) for name in names)
+    placed = {name: fingerprint for name, fingerprint in fingerprints if fingerprint is not None}
     return TreeBefore(placed, frozenset(_stamp(path) for path in _namesakes(sandbox, placed)))
 
 
 def changes(sandbox: Sandbox, seen: TreeBefore) -> str:
     """Changes that a check made to them, in words; empty where they are as they were."""
-    found = []
+    texts = []
     for name, before in seen.placed.items():
         now = _fingerprint(sandbox.tree / name)
         if now is None:
-            found.append(f"{name} is gone")
+            texts.append(f"{name} is gone")
         elif not now.is_program_of(before):
-            found.append(f"{name} is another one than before")
+            texts.append(f"{name} is another one than before")
     for path in _namesakes(sandbox, seen.placed):
         now = _fingerprint(path) if _stamp(path) not in seen.others else None
         if now is not None and not _is_known(path.name, now, seen):
-            found.append(f"it made {_called(path, sandbox)}")
-    return "; ".join(found[:_SHOWN])
+            texts.append(f"it made {_called(path, sandbox)}")
+    return "; ".join(texts[:_SHOWN])
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +85,12 @@ def what_ran(
     own, judged, built, foreign = False, True, list[str](), list[str]()
     for log in logs:
         try:
-            said = read_followed(read_foreign(log, _LONGEST_LOG_BYTES))
+            followed = read_followed(read_foreign(log, _LONGEST_LOG_BYTES))
         except (OSError, CommandFailed):  # the commands could write there
             judged = False
             continue
-        judged = judged and said.saw_anything
-        for file in said.mapped:
+        judged = judged and followed.saw_anything
+        for file in followed.mapped:
             path, is_inside = _outside(file.path, inside)
             if not any(PurePosixPath(name).name == path.name for name in seen.placed):
                 continue

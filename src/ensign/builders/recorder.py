@@ -104,11 +104,11 @@ def recorded_programs(
     this toolchain stands in the place of the system's own compiler, whatever calls that.
     `place` is where programs are looked for.
     """
-    found: dict[str, Recorded] = {}
+    programs: dict[str, Recorded] = {}
 
     def add(name: str, tool: str, program: str | None) -> None:
-        if program and name not in found:
-            found[name] = Recorded(name, tool, program)
+        if program and name not in programs:
+            programs[name] = Recorded(name, tool, program)
 
     rust = toolchain.kind.family is Family.RUST
     add(*_compiler(toolchain))
@@ -142,7 +142,7 @@ def recorded_programs(
         add(name, tool, place.which(name, path))
     for name, tool in _versioned(path, place):
         add(name, tool, place.which(name, path))
-    return tuple(found.values())
+    return tuple(programs.values())
 
 
 def _compiler(toolchain: Toolchain) -> tuple[str, str, str]:
@@ -168,8 +168,10 @@ def programs_on_path(path: str) -> tuple[Recorded, ...]:
     names |= dict.fromkeys(("ld.bfd", "ld.gold", "ld.lld", "mold"), "ld")
     names |= {f"{prefix}-{tool}": tool for prefix in ("gcc", "llvm") for tool in _ARCHIVERS}
     names |= dict(_versioned(path, THIS_MACHINE, _NAMED))
-    found = ((name, tool, shutil.which(name, path=path)) for name, tool in names.items())
-    return tuple(Recorded(name, tool, str(Path(at).absolute())) for name, tool, at in found if at)
+    programs = ((name, tool, shutil.which(name, path=path)) for name, tool in names.items())
+    return tuple(
+        Recorded(name, tool, str(Path(at).absolute())) for name, tool, at in programs if at
+    )
 
 
 def identities(programs: Iterable[Recorded], path: str) -> list[tuple[str, str, int, int]]:
@@ -180,9 +182,11 @@ def identities(programs: Iterable[Recorded], path: str) -> list[tuple[str, str, 
     files = [(program.name, Path(program.program).resolve()) for program in programs]
     if home := rustup_home(path):
         listed = Path(home).glob("toolchains/*/lib/rustlib/multirust-channel-manifest.toml")
-        files += [("rustup", each) for each in (Path(home, "settings.toml"), *sorted(listed))]
+        files += [
+            ("rustup", manifest) for manifest in (Path(home, "settings.toml"), *sorted(listed))
+        ]
     seen = [(name, file, file.stat()) for name, file in files if file.exists()]
-    return [(name, str(each), at.st_size, at.st_mtime_ns) for name, each, at in seen]
+    return [(name, str(real), at.st_size, at.st_mtime_ns) for name, real, at in seen]
 
 
 def _versioned(

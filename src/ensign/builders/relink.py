@@ -74,10 +74,10 @@ class _FoundLayouts:
 
     def notes(self, asked: Relinks) -> tuple[str, ...]:
         many, few = len(asked.seeds), len(self.hashes)
-        said = () if few == many else (f"{many} relinks gave only {few} different programs",)
+        problems = () if few == many else (f"{many} relinks gave only {few} different programs",)
         if self.endless:
-            said = (*said, f"the linker did not end in {self.endless} of {many} orders")
-        return said
+            problems = (*problems, f"the linker did not end in {self.endless} of {many} orders")
+        return problems
 
 
 def make_relinks(asked: Relinks, context: RelinkContext, folder: Path) -> Relinked:
@@ -128,12 +128,12 @@ def _of_all(
             remove_tree(folder)
     if found_layouts is None:
         return Relinked(obstacles=tuple(obstacles.items()))
-    said = {
+    facts = {
         note if len(context.files) == 1 else f"{name}: {note}": None
         for name, each in makers.items()
         for note in each.notes
     }
-    notes = (*said, *found_layouts.notes(asked))
+    notes = (*facts, *found_layouts.notes(asked))
     if not found_layouts.hashes:
         return Relinked(obstacles=(*obstacles.items(), (context.files[0], notes[-1])))
     kinds = "; ".join(dict.fromkeys(each.kind for each in makers.values()))
@@ -163,18 +163,18 @@ def _relinker(asked: Relinks, context: RelinkContext) -> _Maker:
     else:
         first = linked(link, context)
         _check_same(first.artifact, read_artifact(built))
-    found = Named(link)
+    named = Named(link)
     if not layouts.shuffles(link, asked):
-        found = with_named_members(link, build_archives(call, context.place), first, context)
-        if not found.link.units:
+        named = with_named_members(link, build_archives(call, context.place), first, context)
+        if not named.link.units:
             raise CannotError("its link line names no object")
-        found = replace(found, link=_with_orders(found.link, context))
+        named = replace(named, link=_with_orders(named.link, context))
         _write_paddings(link, context)
     limit_ns = max(_LEAST_NS, _TIMES_ITS_LINK * call.wall_ns)
     return _Maker(
-        _relinks_by_seed(found, asked, context, limit_ns),
-        layouts.kind_of_relink(found.link, asked),
-        (*layouts.notes_on(found.link, asked), *found.notes),
+        _relinks_by_seed(named, asked, context, limit_ns),
+        layouts.kind_of_relink(named.link, asked),
+        (*layouts.notes_on(named.link, asked), *named.notes),
     )
 
 
@@ -232,12 +232,12 @@ def _archives(link: LinkCommand, context: RelinkContext) -> dict[str, Path]:
     """Archives of the build and of Rust's standard library, by the words that name them."""
     tree = context.place.tree.resolve()
     words = (link.words[at] for at in link.file_places)
-    found = {
+    members = {
         word: _original(word, link, context) for word in words if word.endswith((".a", ".rlib"))
     }
     return {
         word: path
-        for word, path in found.items()
+        for word, path in members.items()
         if (path.is_relative_to(tree) or is_rust_standard(path)) and path.is_file()
     }
 
@@ -250,7 +250,7 @@ class _FileError(Exception):
 
 def _distinct(asked: Relinks, makers: Mapping[str, _Maker], folder: Path) -> _FoundLayouts:
     """Keep what differs. `_FileError` names the file that cannot be relinked after all."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     endless = 0
     for seed in asked.seeds:
         try:
@@ -261,15 +261,15 @@ def _distinct(asked: Relinks, makers: Mapping[str, _Maker], folder: Path) -> _Fo
         facts = {name: read_artifact(path) for name, path in made.items()}
         hashes = [fact.loadable_sha256 for fact in facts.values() if fact is not None]
         digest = hashes[0] if len(makers) == 1 and hashes else key_of(hashes)
-        if len(hashes) == len(makers) and digest not in found:
+        if len(hashes) == len(makers) and digest not in names:
             for name, path in made.items():
-                target = folder / str(len(found)) / name
+                target = folder / str(len(names)) / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 copy_foreign(path, target, _LARGEST_BYTES)
-            found[digest] = None
+            names[digest] = None
         for path in made.values():
             path.unlink()
-    return _FoundLayouts(tuple(found), endless)
+    return _FoundLayouts(tuple(names), endless)
 
 
 def _made(name: str, maker: _Maker, seed: int) -> Path:
@@ -337,8 +337,8 @@ def _relinks_by_seed(
 
     def members(pulled: Pulled) -> frozenset[tuple[Path, str]]:
         """Layout by the archives whose copies were linked, without the link's own objects."""
-        found = ((originals.get(path, path), member) for path, member in pulled)
-        return frozenset(found) - units
+        members = ((originals.get(path, path), member) for path, member in pulled)
+        return frozenset(members) - units
 
     def make(seed: int) -> Path:
         argv = layouts.relink(link, asked, seed, f"{seen}/relinked", paddings)

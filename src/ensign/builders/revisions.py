@@ -59,12 +59,12 @@ class SourceTrees:
     def findings(self) -> tuple[Finding, ...]:
         """Problems of revisions: what they lack, and which are one and the same."""
         first: dict[str, str] = {}
-        found = []
+        findings = []
         empty = [
             dict(source_tree.facts).get(EMPTY, "") for source_tree in self.by_revision.values()
         ]
         if names := shortened(", ".join(dict.fromkeys(filter(None, empty))), _LONGEST):
-            found.append(EMPTY_SUBMODULES.found(f"folders of submodules are empty: {names}"))
+            findings.append(EMPTY_SUBMODULES.found(f"folders of submodules are empty: {names}"))
         for revision, tree in self.by_revision.items():
             same = first.setdefault(tree.sha256, revision)
             if same == revision:
@@ -75,8 +75,8 @@ class SourceTrees:
             text = f"{revision} and {other} are the same commit, {commit[:12]}"
             if commit != known:
                 text = f"{revision} ({commit[:12]}) has the same files as {other} ({known[:12]})"
-            found.append(SAME_COMMIT.found(text))
-        return tuple(found)
+            findings.append(SAME_COMMIT.found(text))
+        return tuple(findings)
 
 
 def revisions_of(variants: Iterable[Variant], baseline: str) -> tuple[str, ...]:

@@ -161,16 +161,16 @@ def sandbox_key(sandbox: SandboxSection, env: Mapping[str, str]) -> str:
 
 def paths_in(words: Iterable[str], env: Mapping[str, str]) -> tuple[Path, ...]:
     """The absolute paths in words of commands; never a home folder, nor credentials."""
-    paths = (Path(each) for word in words for each in _PATH.findall(word))
+    paths = (Path(place) for word in words for place in _PATH.findall(word))
     return tuple(path for path in dict.fromkeys(paths) if _may_be_shown(path, env))
 
 
 def _may_be_shown(path: Path, env: Mapping[str, str]) -> bool:
     """Neither as it is written nor where its links lead it is a home folder or credentials."""
     return not any(
-        is_someones_home(Path(each), env.get("HOME", ""))
-        or _CREDENTIALS.intersection(Path(each).parts)
-        for each in (os.path.normpath(path), os.path.realpath(path))
+        is_someones_home(Path(place), env.get("HOME", ""))
+        or _CREDENTIALS.intersection(Path(place).parts)
+        for place in (os.path.normpath(path), os.path.realpath(path))
     )
 
 
@@ -202,9 +202,9 @@ def _programs(toolchain: Toolchain) -> Iterator[Path]:
     )
     profilers = toolchain.profilers
     used = (profilers.profdata, profilers.gcov_dump, profilers.bolt, profilers.merge_fdata)
-    for each in (*tools, toolchain.ld, *used, profilers.perf):
-        if each:
-            yield Path(each)
+    for tool in (*tools, toolchain.ld, *used, profilers.perf):
+        if tool:
+            yield Path(tool)
     for linker in toolchain.linkers:
         if linker.folder:
             yield Path(linker.folder) / f"ld.{linker.name}"

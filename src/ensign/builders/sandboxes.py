@@ -110,7 +110,7 @@ class Bubblewrap:
         """See `Sandboxes.sandbox`."""
         with self._cache.temporary() as folder:
             folder.chmod(0o700)
-            tree, temporary, recorder = (folder / each for each in ("tree", "tmp", "recorder"))
+            tree, temporary, recorder = (folder / part for part in ("tree", "tmp", "recorder"))
             temporary.mkdir()
             recorder.mkdir()
             recorder.chmod(0o755)  # whatever the umask of root is

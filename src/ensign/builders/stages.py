@@ -96,14 +96,14 @@ class Plan:
 
     def chain(self, key: str) -> tuple[Stage, ...]:
         """Return the stage of that key and all that it is made from, without dependencies."""
-        found: dict[str, Stage] = {}
+        stages_by_key: dict[str, Stage] = {}
         waiting = [key]
         while waiting:
             stage = self.stage(waiting.pop())
             if stage.kind != "dependencies":
-                found[stage.key] = stage
+                stages_by_key[stage.key] = stage
                 waiting += [each for each in (stage.parent, stage.profile) if each]
-        return tuple(found.values())
+        return tuple(stages_by_key.values())
 
 
 def needed(stages: Iterable[Stage], there: Callable[[Stage], bool]) -> list[Stage]:
@@ -129,10 +129,10 @@ def to_do(stages: Iterable[Stage], there: Callable[[Stage], bool]) -> list[Stage
     missing: set[str] = set()
 
     def is_there(stage: Stage) -> bool:
-        found = there(stage)
-        if not found:
+        stored = there(stage)
+        if not stored:
             missing.add(stage.key)
-        return found
+        return stored
 
     return [stage for stage in needed(stages, is_there) if stage.key in missing]
 

@@ -39,22 +39,22 @@ def find_toolchains(
     """
     usual = request.study.build.environment or ""
     with _finders(request, ports, environments) as finder_of:
-        found: dict[str, Toolchain] = {}
+        toolchains: dict[str, Toolchain] = {}
         every = (*request.variants, *filter(None, map(of_units, request.variants)))
         for name in dict.fromkeys(variant.compiler for variant in every):
             environment = environment_of(name, usual)
             if environment in environments.problems:
                 problem = environments.problems[environment]
-                found[name] = unknown_toolchain(name, environment, problem)
+                toolchains[name] = unknown_toolchain(name, environment, problem)
             else:
-                found[name] = finder_of(environment).find(name)
-        if mixed := mixture(found.values()):
+                toolchains[name] = finder_of(environment).find(name)
+        if mixed := mixture(toolchains.values()):
             raise InputError(mixed)
         for name in {variant.compiler for variant in request.variants if trained(variant)}:
-            if not found[name].problem:
-                profilers = finder_of(found[name].environment).profilers(found[name])
-                found[name] = replace(found[name], profilers=profilers)
-        return found
+            if not toolchains[name].problem:
+                profilers = finder_of(toolchains[name].environment).profilers(toolchains[name])
+                toolchains[name] = replace(toolchains[name], profilers=profilers)
+        return toolchains
 
 
 def flags_between(request: BuildRequest, ports: BuildPorts) -> tuple[SingleFlag, ...]:
@@ -204,8 +204,8 @@ def refusal_of_build(study: Study, toolchain: Toolchain, variant: Variant) -> st
     build = study.build
     told = variant.allocator in build.allocators  # by a word of the project's own
     asked = replace(variant, allocator="default") if told else variant
-    if said := refusal(toolchain.kind, asked):
-        return said
+    if reason := refusal(toolchain.kind, asked):
+        return reason
     rust = toolchain.kind.family is Family.RUST
     if rust and build.system not in (None, _CARGO):
         return f"system '{build.system}' builds with a compiler of C, not with {toolchain.name}"

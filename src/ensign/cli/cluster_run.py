@@ -165,7 +165,7 @@ def _summary(views: Sequence[TaskView]) -> Iterator[str]:
         parts = [f"{counts[word]} {word}" for word in _WORDS if counts[word]]
         yield f"{name}: {', '.join(parts)}"
     left = [_left_s(view) for view in views if view.state.is_active]
-    known = [each for each in left if each is not None]
+    known = [seconds for seconds in left if seconds is not None]
     if known:
         yield f"about {format_duration(max(known) * 1e9)} left of those that race"
 

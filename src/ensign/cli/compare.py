@@ -58,20 +58,20 @@ def plain_options(argv: Sequence[str]) -> list[str]:
     is.
     """
     words = list(argv)
-    found: list[str] = []
+    joined: list[str] = []
     while words:
         word = words.pop(0)
         if word == "--":
-            return [*found, word, *words]
+            return [*joined, word, *words]
         count = _WORDS.get(word)
         if count is not None:
             values, words = words[:count], words[count:]
             if len(values) < count:
                 raise InputError(f"{word} needs {count} words: {_usage(word)}")
-            found += [word, WORDS.join(values)]
+            joined += [word, WORDS.join(values)]
         else:
-            found.append(f"{_SHELL}={_DEFAULT_SHELL}" if word == _SHELL else word)
-    return found
+            joined.append(f"{_SHELL}={_DEFAULT_SHELL}" if word == _SHELL else word)
+    return joined
 
 
 def _usage(option: str) -> str:

@@ -90,11 +90,11 @@ def explain(  # noqa: PLR0913  # what the command line says
         for name in context.params
         if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
     }
-    said = _Said(given, proof, context.obj or (), study_file)
+    request = _Said(given, proof, context.obj or (), study_file)
     if options.commands and options.commands[0].endswith(".toml"):
-        status = _of_study(options, outputs, failing, said, details=details)
+        status = _of_study(options, outputs, failing, request, details=details)
     else:
-        status = _of_commands(options, outputs, failing, said, details=details)
+        status = _of_commands(options, outputs, failing, request, details=details)
     if status:
         raise typer.Exit(status)
 
@@ -136,13 +136,13 @@ def _in_both(options: Options, *, joined: bool) -> Options:
         return options
     many = len(options.commands) > 1
     command = shlex.join(options.commands) if many else "".join(options.commands)
-    assigned = ["=" in each for each in options.env]
+    assigned = ["=" in word for word in options.env]
     if not any(assigned):
         named = ",".join(options.env)
         return replace(options, commands=(command,), env=(), environments=named)
     if not all(assigned):
         raise InputError("--env A --env B are two NAME=VALUE, or two environments; not one of each")
-    both = tuple(f"env {shlex.quote(each)} {command}" for each in options.env)
+    both = tuple(f"env {shlex.quote(assignment)} {command}" for assignment in options.env)
     return replace(options, commands=both, env=())
 
 

@@ -175,8 +175,10 @@ def _parameter(declared: DeclaredOption) -> inspect.Parameter:
         kind, default = (option.kind or str) | None, option.default
     elif get_origin(kind) is tuple:
         kind, default = list[str] | None, None
-    said = typer.Option(*declared.names, metavar=option.metavar, help=option.help, min=option.least)
-    return _keyword(declared.name, kind, said, default)
+    option_info = typer.Option(
+        *declared.names, metavar=option.metavar, help=option.help, min=option.least
+    )
+    return _keyword(declared.name, kind, option_info, default)
 
 
 def _keyword(name: str, kind: Any, said: Any, default: object = None) -> inspect.Parameter:

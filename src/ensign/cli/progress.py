@@ -82,12 +82,12 @@ class CompareProgress:
 
     def expect(self, expected: Expected) -> None:
         """Tells what the race will take; also where nobody watches, if it is longer than usual."""
-        each, left = format_duration(expected.execution_ns), format_duration(expected.left_ns)
-        said = f"one execution of all commands takes about {each}, the race {left} at most"
+        one, left = format_duration(expected.execution_ns), format_duration(expected.left_ns)
+        text = f"one execution of all commands takes about {one}, the race {left} at most"
         if not expected.asked:
             self._line.clear()
-            write(self._stream, f"{said} (--budget bounds it)\n")
-        self._line.show(said)
+            write(self._stream, f"{text} (--budget bounds it)\n")
+        self._line.show(text)
 
     def show(self, progress: Progress) -> None:
         """Rewrites the line, if it is time to."""
@@ -113,21 +113,21 @@ class RoundsProgress:
         """A line about time and memory before the first round, one about precision after a few."""
         number = f"{'' if plan.exact else 'about '}{plan.rounds} rounds"
         if plan.precision is None:
-            said = f"{number} in about {format_duration(plan.expected_ns)}"
+            text = f"{number} in about {format_duration(plan.expected_ns)}"
             if plan.relinks:
                 turns = "each on another relink" if plan.relinks >= plan.rounds else "in turn on"
                 relinks = "" if plan.relinks >= plan.rounds else f" {plan.relinks} relinks"
-                said += f", {turns}{relinks} of each variant"
+                text += f", {turns}{relinks} of each variant"
             if plan.memory_bytes:
-                said += f"; a race takes about {format_size(plan.memory_bytes)} of memory"
+                text += f"; a race takes about {format_size(plan.memory_bytes)} of memory"
         else:
-            said = (
+            text = (
                 f"half-widths to expect of {number}, by the first {plan.pilots}: "
                 f"{plan.precision.suite:.2%} for geometric means, "
                 f"{plan.precision.workload:.2%} for single workloads"
             ).replace("%", " %")
         self._line.clear()
-        write(self._stream, f"racing: {said}\n")
+        write(self._stream, f"racing: {text}\n")
 
     def tell(self, finding: Finding) -> None:
         """A line about a finding that need not wait for the end."""

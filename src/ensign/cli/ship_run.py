@@ -51,8 +51,8 @@ def ship(path: Path, wish: ShipWish, output: Path | None, *, force: bool) -> int
     problems = shipment.problems
     if problems:
         more = len(problems) - _SHOWN
-        said = "; ".join(problems[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
-        complain(f"the shipped change does not have the effect that was measured: {said}")
+        text = "; ".join(problems[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+        complain(f"the shipped change does not have the effect that was measured: {text}")
         return _NO_EFFECT
     page = pull_request(result, shipment, str(path))
     files = (*shipment.files, ShippedFile(PAGE, page.encode()))

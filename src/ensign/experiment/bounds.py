@@ -232,7 +232,7 @@ def _most_gain(runs: Sequence[PilotRun], costs_ns: Iterable[int]) -> float:
 def _kernel_reason(pilot: CommandPilot, share: float) -> str:
     """What most of the system time is for; empty where that cannot be told."""
     told = _by_counts(pilot.runs) or _by_looks(pilot.traced, share)
-    told = "; ".join(each for each in (told, _per_operation(pilot.runs)) if each)
+    told = "; ".join(part for part in (told, _per_operation(pilot.runs)) if part)
     return f" ({told})" if told else ""
 
 
@@ -245,7 +245,7 @@ def _by_looks(traced: TracedExecution | None, share: float) -> str:
     if known_ns < max(_LOOKED_NS, _MOST * share * whole_ns):
         return ""
     longest = sorted(traced.calls, key=lambda each: -each[1])[:_MOST_CALLS]
-    shown = [each for each in longest if each[1] >= _SHOWN_SHARE * known_ns]
+    shown = [pair for pair in longest if pair[1] >= _SHOWN_SHARE * known_ns]
     return f"{', '.join(f'{call} {ns / known_ns * 100:.0f} %' for call, ns in shown)} of that"
 
 
@@ -258,8 +258,8 @@ def _per_operation(runs: Sequence[PilotRun]) -> str:
     )
     if not calls:
         return ""
-    each = calls / sum(run.operations for run in seen)
-    return f"{each:,.1f} reads and writes per operation, of {format_size(round(moved / calls))}"
+    rate = calls / sum(run.operations for run in seen)
+    return f"{rate:,.1f} reads and writes per operation, of {format_size(round(moved / calls))}"
 
 
 def _by_counts(runs: Sequence[PilotRun]) -> str:

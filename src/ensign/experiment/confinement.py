@@ -264,7 +264,7 @@ def _named_paths(request: _Request, home: str, folder: Path | None = None) -> _N
         if "{" not in words[0]:
             paths.programs += _program(words[0], cwd)
         texts = [*words[1:], *process.get("env", {}).values()]
-        texts += [each for each in (process.get("stdin"),) if isinstance(each, str)]
+        texts += [path for path in (process.get("stdin"),) if isinstance(path, str)]
         plain = (text for text in texts if "{" not in text)
         paths.read += paths_in(plain, {"HOME": home})
         if cwd is not None and "{" not in cwd:
@@ -290,7 +290,7 @@ def _program(name: str, cwd: str | None) -> Iterator[Path]:
 def may_be_shown(path: Path, home: str) -> bool:
     """No home folder, nothing above one, and nothing that the sandbox has of its own."""
     is_home = path.parent == Path("/home") or (home and Path(home).is_relative_to(path))
-    anew = any(path.is_relative_to(each) for each in _MADE_ANEW)
+    anew = any(path.is_relative_to(folder) for folder in _MADE_ANEW)
     return len(path.parts) >= _FEWEST_PARTS and not is_home and not anew
 
 
@@ -303,7 +303,7 @@ def _folders_of_ensign(request: _Request) -> tuple[Path, ...]:
         texts = [*process["argv"], *process.get("env", {}).values()]
         files = (process.get("stdin"), process.get("stdout"), process.get("stderr"))
         texts += [file for file in files if isinstance(file, str)]
-        paths.extend(Path(each) for text in texts for each in made.findall(text))
+        paths.extend(Path(path) for text in texts for path in made.findall(text))
         return process
 
     _with_processes(request, take)
@@ -327,7 +327,7 @@ def _with_processes(request: _Request, change: _Change) -> _Request:
 
 def _variant(variant: _Variant, change: _Change) -> _Variant:
     def steps(asked: Sequence[_Process]) -> list[_Process]:
-        return [change(each) if each.get("argv") else each for each in asked]
+        return [change(process) if process.get("argv") else process for process in asked]
 
     changed: _Variant = {
         **variant,
@@ -349,14 +349,16 @@ def _held_file() -> re.Pattern[str]:
 
 def _logs_of(request: _Request) -> tuple[int, ...]:
     """Files without a name that ensign holds open for programs to write to."""
-    found: list[int] = []
+    numbers: list[int] = []
 
     def take(process: _Process) -> _Process:
-        found.extend(int(each) for word in process["argv"] for each in _held_file().findall(word))
+        numbers.extend(
+            int(number) for word in process["argv"] for number in _held_file().findall(word)
+        )
         return process
 
     _with_processes(request, take)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(numbers))
 
 
 def _take_log(path: Path, descriptor: int) -> None:

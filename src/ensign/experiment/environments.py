@@ -76,7 +76,7 @@ def system_of(root: RootDirectory) -> SystemFiles:
 def _folders(root: RootDirectory) -> Iterator[str]:
     for above in ("/lib64", "/usr/lib64", "/lib", "/usr/lib"):
         yield above
-        yield from (f"{above}/{each}" for each in root.names_in(above) if "-linux-" in each)
+        yield from (f"{above}/{name}" for name in root.names_in(above) if "-linux-" in name)
 
 
 def _library(root: RootDirectory, name: str) -> Path | None:
@@ -91,17 +91,17 @@ def _library(root: RootDirectory, name: str) -> Path | None:
 def _libc(root: RootDirectory, library: Path | None) -> str:
     if library is not None:
         with suppress(OSError):
-            said = _BANNER.search(read_regular(library, _MOST_BYTES, follow=False))
-            return f"glibc {said[1].decode()}" if said else UNKNOWN
-    if any(_MUSL.fullmatch(each) for each in root.names_in("/lib")):
+            banner = _BANNER.search(read_regular(library, _MOST_BYTES, follow=False))
+            return f"glibc {banner[1].decode()}" if banner else UNKNOWN
+    if any(_MUSL.fullmatch(name) for name in root.names_in("/lib")):
         return "musl"
     return UNKNOWN
 
 
 def _packages(root: RootDirectory) -> Iterator[tuple[str, str]]:
-    for each in parse_deb822(root.text(_STATUS)):
-        if "package" in each and each.get("status", "").endswith(" installed"):
-            yield each["package"], each.get("version", "")
+    for package in parse_deb822(root.text(_STATUS)):
+        if "package" in package and package.get("status", "").endswith(" installed"):
+            yield package["package"], package.get("version", "")
 
 
 DEBIAN = "debian:"
@@ -232,12 +232,14 @@ def _require_program(command: str, name: str, root: RootDirectory | None, *, she
 def _told(command: str, roots: Sequence[tuple[str, RootDirectory | None]]) -> Finding:
     machine = RootDirectory(HOST, Path("/"), "")
     systems = [system_of(machine if root is None else root) for _, root in roots]
-    each = "; ".join(
+    parts = "; ".join(
         f"{name} is {system.distribution}, {system.libc}"
         for (name, _), system in zip(roots, systems, strict=True)
     )
     kernel = read_machine().system.kernel
-    text = f"{each}. All run on this kernel, {kernel}, and processor; {_of_program(command, roots)}"
+    text = (
+        f"{parts}. All run on this kernel, {kernel}, and processor; {_of_program(command, roots)}"
+    )
     return ENVIRONMENTS.found(text)
 
 

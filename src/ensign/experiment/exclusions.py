@@ -21,10 +21,10 @@ from ensign.stats.named_scores import JudgedTests
 
 def failures_of(failures: Iterable[VariantFailure]) -> tuple[VariantFailure, ...]:
     """Failures that ended variants, the first for each of them."""
-    found: dict[str, VariantFailure] = {}
+    failures_by_variant: dict[str, VariantFailure] = {}
     for failure in failures:
-        found.setdefault(failure.variant, failure)
-    return tuple(found.values())
+        failures_by_variant.setdefault(failure.variant, failure)
+    return tuple(failures_by_variant.values())
 
 
 def failing_runs(trials: Sequence[Trial], variant: str) -> tuple[FailingRuns, ...]:
@@ -44,9 +44,9 @@ def failing_runs(trials: Sequence[Trial], variant: str) -> tuple[FailingRuns, ..
 def ignored_findings(trials: Sequence[Trial], variants: Sequence[str]) -> Iterator[Finding]:
     """`failing-runs`: what failed and was measured all the same."""
     for variant in variants:
-        said = ", ".join(map(str, failing_runs(trials, variant)))
-        if said:
-            text = f"{said}; measured all the same (--ignore-failure)"
+        runs = ", ".join(map(str, failing_runs(trials, variant)))
+        if runs:
+            text = f"{runs}; measured all the same (--ignore-failure)"
             yield FAILING_RUNS.found(text, variant)
 
 

@@ -121,8 +121,8 @@ def race_in_groups(
         trials: list[Trial] = []
         for group in in_groups(once, most_variants):
             raced = race(meter, group, workload=workload, first_round=place, names=names)
-            with closing(raced) as found:
-                trials += found
+            with closing(raced) as raced_trials:
+                trials += raced_trials
         yield merged(trials, request.variants[0].name)
 
 

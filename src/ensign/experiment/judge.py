@@ -224,14 +224,14 @@ def judge(
         latency=_latency(whole, variants, record, names, rule),
         failures=failures,
     )
-    said = (
+    findings = (
         *failure_findings(failures, record.raced),
         *_of_rounds(pairs, raced),
         *record.findings,
         *tests.findings,
         *trial_findings(trials),
     )
-    result = without_claims(replace(result, findings=tuple(dict.fromkeys(said))))
+    result = without_claims(replace(result, findings=tuple(dict.fromkeys(findings))))
     return JudgedRounds(result, rule, executions, costs, others, whole)
 
 

@@ -169,8 +169,8 @@ class CommandsAround:
 
     def set_up(self) -> None:
         """Runs all set-up commands. CommandFailed by the first one that fails."""
-        for process, said in self.setups.items():
-            run_unmeasured(self.meter, said, process)
+        for process, name in self.setups.items():
+            run_unmeasured(self.meter, name, process)
 
     @contextmanager
     def cleaned_up(
@@ -192,9 +192,9 @@ class CommandsAround:
         try:
             if self.cleanups:
                 restore_signal_handlers()
-            for process, said in self.cleanups.items():
+            for process, name in self.cleanups.items():
                 try:
-                    run_unmeasured(self.meter, said, process)
+                    run_unmeasured(self.meter, name, process)
                 except EnsignError as error:
                     failure = failure or error
         except KeyboardInterrupt:
@@ -212,5 +212,7 @@ def _require_success(what: str, outcome: OutcomeLine, hint: str = "") -> None:
     else:
         code, how = "failed", f"exited with status {outcome.exit}{hint}"
     tail = (outcome.stderr_tail or outcome.stdout_tail).strip().splitlines()
-    said = f"; it said: {tail[-1]}" if tail else ""
-    raise RunFailed(what, VariantFailure("", code, f"{how}{said}", outcome.exit, outcome.signal))
+    last_words = f"; it said: {tail[-1]}" if tail else ""
+    raise RunFailed(
+        what, VariantFailure("", code, f"{how}{last_words}", outcome.exit, outcome.signal)
+    )

@@ -175,27 +175,29 @@ def figures_of(result: Result) -> dict[str, object]:
     """All figures of a report, without how to repeat it."""
     from ensign.report import as_json  # noqa: PLC0415  # of races alone nobody keeps them
 
-    said: dict[str, object] = json.loads(as_json.render(replace(result, trials=(), extra={})))
-    return said
+    figures: dict[str, object] = json.loads(as_json.render(replace(result, trials=(), extra={})))
+    return figures
 
 
 def verified_figures(kept: Mapping[str, object] | None, result: Result, basis: str) -> Verification:
     """Holds the figures that were kept (None: none were) against a result, made anew. Pure."""
     if kept is None:
-        said = f"no figures were kept to compare with: they are computed anew from the {basis}"
-        return Verification((said,), ())
-    found = figures_of(result)
-    differs = list(differences(kept, found))
+        note = f"no figures were kept to compare with: they are computed anew from the {basis}"
+        return Verification((note,), ())
+    figures = figures_of(result)
+    differs = list(differences(kept, figures))
     told = [f"{where}: it says {a}, but {b} follows" for where, a, b in differs[:_MOST_TOLD]]
     if len(differs) > _MOST_TOLD:
         told.append(f"and {len(differs) - _MOST_TOLD} more figures")
-    return Verification((f"{_count(found)} figures are judged anew from the {basis}",), tuple(told))
+    return Verification(
+        (f"{_count(figures)} figures are judged anew from the {basis}",), tuple(told)
+    )
 
 
 def differences(a: object, b: object, where: str = "") -> Iterator[tuple[str, str, str]]:
     """Places where two JSON values differ, with both; numbers may differ by rounding. Pure."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
-        for name in [*b, *(each for each in a if each not in b)]:
+        for name in [*b, *(key for key in a if key not in b)]:
             place = f"{where}.{name}" if where else str(name)
             yield from differences(a.get(name, _Missing), b.get(name, _Missing), place)
     elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
@@ -210,7 +212,9 @@ class _Missing:
 
 
 def _equal(a: object, b: object) -> bool:
-    numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in (a, b))
+    numbers = all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in (a, b)
+    )
     if numbers and isinstance(a, int | float) and isinstance(b, int | float):
         return math.isclose(a, b, rel_tol=_CLOSE, abs_tol=1e-300)
     return type(a) is type(b) and a == b

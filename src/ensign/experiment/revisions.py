@@ -239,24 +239,24 @@ def _workload(
     workload: CommandWorkload, command: CommandVariant, program: str, at: CheckedOut
 ) -> dict[str, object]:
     options = workload.options
-    said: dict[str, object] = {"name": _name(workload, command), "env": _env(options)}
+    keys: dict[str, object] = {"name": _name(workload, command), "env": _env(options)}
     if command.prepare is not None:
-        said["prepare"] = _in_files(command.prepare, program, at)
+        keys["prepare"] = _in_files(command.prepare, program, at)
     if options.ignore_failure:
-        said["ignore_failure"] = True
+        keys["ignore_failure"] = True
     if options.deadline_ns is not None:
-        said["deadline"] = duration_text(options.deadline_ns)
-    said |= _counted(options)
+        keys["deadline"] = duration_text(options.deadline_ns)
+    keys |= _counted(options)
     if options.drive is not None:
-        said["drive"] = options.drive.model_dump(mode="json", exclude_unset=True)
+        keys["drive"] = options.drive.model_dump(mode="json", exclude_unset=True)
     elif command.load is not None:
-        said["load"] = _in_files(command.load, program, at)
-        said.setdefault("operations", 1)
+        keys["load"] = _in_files(command.load, program, at)
+        keys.setdefault("operations", 1)
     else:
-        said |= _own_run(options, command, program, at)
+        keys |= _own_run(options, command, program, at)
     if command.preload is not None:
-        said["preload"] = [_in_files(command.preload, program, at)]
-    return said
+        keys["preload"] = [_in_files(command.preload, program, at)]
+    return keys
 
 
 def _env(options: Options) -> dict[str, str]:
@@ -323,7 +323,8 @@ def duration_text(ns: float) -> str:
     units = (("s", 10**9), ("ms", 10**6), ("us", 10**3))
     whole = round(ns)
     return next(
-        (f"{whole // each}{unit}" for unit, each in units if whole % each == 0), f"{whole}ns"
+        (f"{whole // unit_ns}{unit}" for unit, unit_ns in units if whole % unit_ns == 0),
+        f"{whole}ns",
     )
 
 
@@ -339,18 +340,18 @@ def _name(workload: CommandWorkload, command: CommandVariant) -> str:
 
 def _uniquely_named(workloads: Sequence[dict[str, object]]) -> list[dict[str, object]]:
     seen: dict[object, int] = {}
-    found = []
+    named = []
     for workload in workloads:
         name = workload["name"]
         seen[name] = seen.get(name, 0) + 1
-        found.append({**workload, "name": f"{name}-{seen[name]}"} if seen[name] > 1 else workload)
-    return found
+        named.append({**workload, "name": f"{name}-{seen[name]}"} if seen[name] > 1 else workload)
+    return named
 
 
 def _toml(value: object) -> str:
     """JSON, but for tables."""
     if isinstance(value, Mapping):
-        pairs = ", ".join(f"{_toml(str(key))} = {_toml(each)}" for key, each in value.items())
+        pairs = ", ".join(f"{_toml(str(key))} = {_toml(item)}" for key, item in value.items())
         return f"{{{pairs}}}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"
@@ -395,8 +396,8 @@ def revision_study(options: Options, ports: Ports) -> Iterator[RevisionStudy]:
         try:
             file = open_study(path, ports)
         except StudyError as error:
-            said = re.sub(rf"{re.escape(str(path))}(:\d+)?: ", "", str(error))
-            raise InputError(f"--revisions: {said}") from None
+            message = re.sub(rf"{re.escape(str(path))}(:\d+)?: ", "", str(error))
+            raise InputError(f"--revisions: {message}") from None
         changed = repository.has_changes()
         yield RevisionStudy(
             file if confined else file.unconfined(), tuple(_findings(commits, changed=changed))

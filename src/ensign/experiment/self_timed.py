@@ -86,7 +86,7 @@ def clock_slice_ns(usual_ns: int, pilots: Sequence[CommandPilot]) -> int:
 
 def by_the_wall_clock(pilots: Mapping[str, CommandPilot], sliced: Trial) -> tuple[SelfTimed, ...]:
     """Variants that used markedly less CPU time where all variants took turns."""
-    found: list[SelfTimed] = []
+    self_timed: list[SelfTimed] = []
     for totals in sliced.variants:
         pilot = pilots.get(totals.variant)
         if pilot is None or pilot.least_cpu_ns < NOTEWORTHY_NS:
@@ -95,15 +95,15 @@ def by_the_wall_clock(pilots: Mapping[str, CommandPilot], sliced: Trial) -> tupl
         less = share < _MARKEDLY_LESS and not _took_longer(pilot, sliced, totals)
         allowed = _SPAN_WITH_LESS if share < _LESS else _SAME_SPAN
         if less or _same_span(pilot, sliced, totals, allowed):
-            found.append(_by_turns(pilot.name, share))
+            self_timed.append(_by_turns(pilot.name, share))
         elif totals.load_cpu_ns and _ended_meanwhile(pilot, sliced, totals):
             ran = 100 * totals.wall_ns / pilot.wall_ns
             how = (
                 f"taking turns with others it ran for {ran:.0f} % of the time that it took alone, "
                 "and ended as if it had never been stopped"
             )
-            found.append(SelfTimed(pilot.name, how))
-    return tuple(found)
+            self_timed.append(SelfTimed(pilot.name, how))
+    return tuple(self_timed)
 
 
 def by_another(
@@ -137,7 +137,7 @@ def by_median(pilots: Mapping[str, CommandPilot], race: Sequence[Trial]) -> tupl
     That time must be the same alone and in the race again and again, as only a clock's is: who got
     faster since the pilots looks like that, too. Whole executions tell nothing.
     """
-    found: list[SelfTimed] = []
+    self_timed: list[SelfTimed] = []
     race = [trial for trial in race if trial.mode is Mode.INTERLEAVED]
     for variant, pilot in pilots.items():
         own = [(trial, one) for trial in race for one in trial.variants if one.variant == variant]
@@ -151,8 +151,8 @@ def by_median(pilots: Mapping[str, CommandPilot], race: Sequence[Trial]) -> tupl
         steady = _are_alike(middle_half, _SPAN_WITH_LESS)
         as_alone = _is_that_alone(pilot, median(spans_ns), _SPAN_WITH_LESS)
         if share < _MARKEDLY_LESS and steady and as_alone:
-            found.append(_by_turns(pilot.name, share))
-    return tuple(found)
+            self_timed.append(_by_turns(pilot.name, share))
+    return tuple(self_timed)
 
 
 def _are_alike(times_ns: Sequence[int], allowed: float) -> bool:
@@ -282,8 +282,8 @@ def withheld_text(found: Sequence[SelfTimed]) -> str:
 def self_timed_findings(how: Mapping[str, str], unknown: Sequence[str] = ()) -> tuple[Finding, ...]:
     """One per workload that runs for a fixed time, and per workload that was not asked. Pure."""
     findings = [
-        SELF_TIMED.found(f"runs for a fixed time: {said}; {_REMEDY_OF_STUDY}", workload)
-        for workload, said in how.items()
+        SELF_TIMED.found(f"runs for a fixed time: {sign}; {_REMEDY_OF_STUDY}", workload)
+        for workload, sign in how.items()
     ]
     text = (
         "not judged: to find out whether it runs for a fixed time would take too much of the "

@@ -222,7 +222,7 @@ class StudyFile:
             return self
         known = [workload.name for workload in self.study.workloads]
         curves = {curve.curve: curve.workloads for curve in asked_curves(self.study.workloads)}
-        names = [each for name in names for each in curves.get(name, (name,))]
+        names = [point for name in names for point in curves.get(name, (name,))]
         for name in names:
             if name not in known:
                 near = suggestion(name, known)
@@ -336,7 +336,7 @@ class StudyFile:
         if table:
             known = [] if study.training is None else study.training.workloads
         start: Where = (table, "workloads") if table else ("workloads",)
-        places = [(*start, index) for index, each in enumerate(known) if each.name == workload]
+        places = [(*start, index) for index, one in enumerate(known) if one.name == workload]
         return next((place for place in places if place in self.positions.lines), ("suite",))
 
 
@@ -452,13 +452,13 @@ def _first_of(problems: Sequence[Problem], origins: Origins) -> tuple[Problem, .
 def _not_toml(error: Exception, text: str, path: Path) -> StudyError:
     message = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "nested too deeply"
     place = _PLACE.search(message)
-    said = _PLACE.sub("", message)
+    problem = _PLACE.sub("", message)
     if place is None:
-        return StudyError(f"not TOML: {said}", path=str(path))
+        return StudyError(f"not TOML: {problem}", path=str(path))
     if place[1] is None:
         last = text.count("\n") + 1 - text.endswith("\n")
-        return StudyError(f"not TOML: {said}, at the end of the file", path=str(path), line=last)
-    return StudyError(f"not TOML: {said}, column {place[2]}", path=str(path), line=int(place[1]))
+        return StudyError(f"not TOML: {problem}, at the end of the file", path=str(path), line=last)
+    return StudyError(f"not TOML: {problem}, column {place[2]}", path=str(path), line=int(place[1]))
 
 
 def _combined(problems: Sequence[Problem], positions: Positions, path: Path) -> StudyError:

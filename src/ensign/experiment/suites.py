@@ -57,10 +57,10 @@ def find_tests(suite: Suite, study: Path, cache: Cache, ports: Ports) -> dict[st
         processes = ports.processes()
         fetcher = Fetcher(processes, cache, ports.env, study, work, {})
         wheel = fetch_wheel(suite.kind, suite.version, suite.sha256, fetcher)
-    found = dict(_in_wheel(wheel, published))
-    if not found:
+    files = dict(_in_wheel(wheel, published))
+    if not files:
         raise InputError(f"{suite.kind} {suite.version} has no tests in it")
-    return found
+    return files
 
 
 def _in_wheel(wheel: Path, suite: PublishedSuite) -> Iterator[tuple[str, SourceFile]]:

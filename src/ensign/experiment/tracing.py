@@ -159,7 +159,7 @@ class MeterTracer:
             cpu_limits_reached=followed.cpu_limits_reached,
             children_clock_reads=followed.children_clock_reads,
             code_made_at_run_time=followed.jit,
-            read=tuple(each for each in followed.read if not in_own_scratch(each)),
+            read=tuple(path for path in followed.read if not in_own_scratch(path)),
             read_in_part=followed.read_in_part,
             exit_status=followed.exit,
             signal=followed.signal,
@@ -255,7 +255,9 @@ def _request(variant: VariantSpec, wish: TraceOptions, log: str) -> RaceRequest:
 
 
 def _hurried(process: ProcessSpec, wish: TraceOptions) -> ProcessSpec:
-    limits = [each for each in (process.deadline_ns, wish.deadline_ns) if each is not None]
+    limits = [
+        limit_ns for limit_ns in (process.deadline_ns, wish.deadline_ns) if limit_ns is not None
+    ]
     return replace(process, deadline_ns=min(limits, default=None))
 
 

@@ -90,12 +90,12 @@ class _Code:
 
     def _share(self, wanted: Iterator[bool]) -> float:
         samples = self.samples
-        found = sum(
+        total = sum(
             samples[instruction.address]
             for instruction, is_wanted in zip(self.instructions, wanted, strict=True)
             if is_wanted
         )
-        return found / max(1, samples.total())
+        return total / max(1, samples.total())
 
     @property
     def wording(self) -> list[tuple[str, str]]:
@@ -216,21 +216,21 @@ def _facts(
     before: _Code, after: _Code, places: tuple[int, int] | None, *, same: bool
 ) -> tuple[str, ...]:
     one, two = before.function, after.function
-    found = []
+    facts = []
     if same:
-        found.append(
+        facts.append(
             "the same instructions before and after: other data, another place, or more calls"
         )
     elif one.size_bytes != two.size_bytes:
-        found.append(f"{one.size_bytes:,} bytes of code before, {two.size_bytes:,} after")
+        facts.append(f"{one.size_bytes:,} bytes of code before, {two.size_bytes:,} after")
     if min(one.samples.total(), two.samples.total()) < _FEWEST_SAMPLES:
-        return tuple(found)
+        return tuple(facts)
     for letter, width in _BITS_OF.items():
         shares = before.vector_share(letter), after.vector_share(letter)
-        found += _changed(shares, f"in vectors of {width} bits")
-    found += _changed((before.share_of(_LOCKED), after.share_of(_LOCKED)), "at locks")
-    found += _changed((before.share_of(_DIVISION), after.share_of(_DIVISION)), "at divisions")
-    return (*found, *_loop_facts(before, after, places))
+        facts += _changed(shares, f"in vectors of {width} bits")
+    facts += _changed((before.share_of(_LOCKED), after.share_of(_LOCKED)), "at locks")
+    facts += _changed((before.share_of(_DIVISION), after.share_of(_DIVISION)), "at divisions")
+    return (*facts, *_loop_facts(before, after, places))
 
 
 def _changed(shares: tuple[float, float], what: str) -> Iterator[str]:
@@ -254,18 +254,18 @@ def _other_places(before: _Code, after: _Code) -> tuple[int, int] | None:
 
     None where one has no such loop, or relinks have it at several places.
     """
-    found = []
+    starts = []
     for code in (before, after):
         loop = code.hottest_loop
         if loop is None or len(code.function.starts) != 1:
             return None
-        found.append((min(code.function.starts) + loop.start) % _LINE)
-    return None if found[0] == found[1] else (found[0], found[1])
+        starts.append((min(code.function.starts) + loop.start) % _LINE)
+    return None if starts[0] == starts[1] else (starts[0], starts[1])
 
 
 def _width(instruction: Instruction) -> str:
     """The widest kind of vector that it computes with; empty of scalars and of other code."""
     if not _PACKED.fullmatch(instruction.mnemonic):
         return ""
-    found = set(_VECTOR.findall(instruction.operands))
-    return next((letter for letter in "zyx" if letter in found), "")
+    registers = set(_VECTOR.findall(instruction.operands))
+    return next((letter for letter in "zyx" if letter in registers), "")

@@ -147,7 +147,7 @@ def _found(place: Place, label: str, shared: str) -> _Found:
     by_source = Function(label, interface_of(inner, label, ALLOCATORS)) if inner else None
     line = _line_of(place)
     by_line = by_source and by_source._replace(name=f"{by_source.name} {line}".strip())
-    inlined = reversed([source_name(each) for each in place.inlined[:-1]])
+    inlined = reversed([source_name(place_name) for place_name in place.inlined[:-1]])
     by_stack = by_symbol._replace(name=STACK_SEPARATOR.join((by_symbol.name, *inlined)))
     return _Found(by_symbol, by_stack, by_source, by_line, symbol or name, place)
 
@@ -276,8 +276,8 @@ def _with_facts(rows: Sequence[FunctionCost], sides: _Sides) -> tuple[FunctionCo
     before, after = map(_code, sides)
     keys = [Function(row.file, row.name) for row in told]
     pairs = [(before.get(key), after.get(key)) for key in keys]
-    found = dict(zip(keys, code_differences(pairs), strict=True))
-    known = ((row, found.get(Function(row.file, row.name), CodeDifference())) for row in rows)
+    differences = dict(zip(keys, code_differences(pairs), strict=True))
+    known = ((row, differences.get(Function(row.file, row.name), CodeDifference())) for row in rows)
     return tuple(
         replace(
             row,
@@ -292,20 +292,20 @@ def _with_facts(rows: Sequence[FunctionCost], sides: _Sides) -> tuple[FunctionCo
 
 def _code(side: Sequence[_Execution]) -> dict[Function, SampledFunction]:
     """Each function's code of the size that has most samples: relinks may pad it."""
-    found: defaultdict[Function, dict[int, SampledFunction]] = defaultdict(dict)
+    by_function: defaultdict[Function, dict[int, SampledFunction]] = defaultdict(dict)
     for path, offset, one, count in (sample for execution in side for sample in execution.in_files):
         place = Place() if one is None else one.place
         if one is None or path is None or place.start is None or place.within is None:
             continue
         size = place.size or 0
         code = SampledFunction(path, offset - place.within, size)
-        code = found[one.by_symbol].setdefault(size, code)
+        code = by_function[one.by_symbol].setdefault(size, code)
         code.starts.add(place.start)
         code.samples[place.within] += count
         code.lines[place.within] = _line_of(place)
     return {
         function: max(codes.values(), key=lambda code: code.samples.total())
-        for function, codes in found.items()
+        for function, codes in by_function.items()
     }
 
 

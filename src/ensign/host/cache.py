@@ -180,8 +180,8 @@ class Cache:
         """
         with self._lock:
             own = [path for path in self._sealed if path.name.startswith(f"{kind}-")]
-        found = [self._is_sealed(path, again=True) for path in own]
-        return all(found)
+        sealed = [self._is_sealed(path, again=True) for path in own]
+        return all(sealed)
 
     def quarantine(self, folder: Path, what: str) -> None:
         """Move an entry out of use; `replaced` tells. StorageFailed."""
@@ -277,12 +277,12 @@ class Cache:
         """
         limit = self._limit_bytes if limit_bytes is None else limit_bytes
         stored = sorted(self._stored(), key=lambda stored: stored.used_unix_s)
-        total = sum(each.size_bytes for each in stored)
+        total = sum(item.size_bytes for item in stored)
         freed = 0
-        for each in stored:
+        for item in stored:
             if total - freed <= limit:
                 break
-            freed += self._remove(each)
+            freed += self._remove(item)
         return freed
 
     def clean(self, older_than_s: float | None = None) -> int:
@@ -305,9 +305,9 @@ class Cache:
             with suppress(OSError):
                 (self.folder / "logs").mkdir(exist_ok=True)
         if self._left:
-            said = "\n".join(map(visible, self._left[:_MOST_LEFT]))
+            names = "\n".join(map(visible, self._left[:_MOST_LEFT]))
             raise StorageFailed(
-                f"freed {format_size(freed)}, but some of the cache could not be removed:\n{said}"
+                f"freed {format_size(freed)}, but some of the cache could not be removed:\n{names}"
             )
         return freed
 

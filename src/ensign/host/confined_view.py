@@ -136,7 +136,7 @@ def _view_of_root(request: ConfinementRequest, root: Path) -> View:
 def is_someones_home(path: Path, home: str) -> bool:
     """True if it is a home folder, or a place where those or other private things are kept."""
     kept = {*_PRIVATE, *_SCRATCH, home}
-    around = any(Path(each).is_relative_to(path) for each in kept if each)
+    around = any(Path(text).is_relative_to(path) for text in kept if text)
     return around or str(path.parent) == "/home"
 
 
@@ -186,7 +186,7 @@ def _private_places(request: ConfinementRequest) -> set[str]:
         *map(str, request.hidden),
         *map(str, request.begun),
     )
-    return {each for each in _real(wanted) if not _SYSTEM.fullmatch(each)}
+    return {path for path in _real(wanted) if not _SYSTEM.fullmatch(path)}
 
 
 def _real(paths: Iterable[str]) -> set[str]:
@@ -206,7 +206,7 @@ class _Showing:
     def show(self, path: Path, *, writable: bool = False) -> None:
         """Show a file or folder at its place, with the links on the way; nothing if it is gone."""
         real = self._follow(path)
-        if real is None or real == _ROOT or any(real.is_relative_to(each) for each in _OWN):
+        if real is None or real == _ROOT or any(real.is_relative_to(folder) for folder in _OWN):
             return
         self.open_way(real)
         if not writable and is_folder(real) and not self._may(real, 5):

@@ -119,7 +119,7 @@ def _mounts(view: View) -> Iterable[str]:
         else:
             continue
         made.append(place)
-    for place in (each for each in view.begun if each not in made):
+    for place in (path for path in view.begun if path not in made):
         yield from (*_way_to(place, made, empty, view), "--dir", place)
     for link in view.links:
         yield from ("--symlink", link.target, link.place)
@@ -139,8 +139,8 @@ def _inner_root(root: InnerRoot, size: str) -> Iterable[str]:
         yield from ("--ro-bind", f"{place}{entry}", f"{place}{entry}")
     yield from ("--proc", f"{place}/proc", "--dev", f"{place}/dev")
     yield from ("--ro-bind-try", "/sys", f"{place}/sys")
-    for each in root.scratch:
-        yield from ("--perms", "1777", "--size", size, "--tmpfs", f"{place}{each}")
+    for path in root.scratch:
+        yield from ("--perms", "1777", "--size", size, "--tmpfs", f"{place}{path}")
     made: list[str] = []
     for folder in root.begun:
         yield from (*_way_within(root, folder, made), "--dir", f"{place}{folder}")

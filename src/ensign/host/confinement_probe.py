@@ -108,10 +108,10 @@ def probe_confinement(
         reason, remedy = "bubblewrap is not installed", "apt-get install bubblewrap"
         return Confinement(root=root, reason=reason, remedy=remedy)
     confinement = usual_confinement(program, root=root, meter=meter)
-    said = _refusal(confinement, processes, env, meter)
-    if not said:
+    refused = _refusal(confinement, processes, env, meter)
+    if not refused:
         return confinement
-    reason = f"bubblewrap does not work here ({said})"
+    reason = f"bubblewrap does not work here ({refused})"
     return Confinement(root=root, reason=reason, remedy=_remedy())
 
 

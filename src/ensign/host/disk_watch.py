@@ -86,12 +86,12 @@ class DiskWatch:
             pause_s = max(_LEAST_PAUSE_S, _PAUSES_PER_LOOK * (time.monotonic() - started_s))
 
     def _look(self, limit: DiskLimit) -> bool:
-        said = sum(map(_size_on_disk, self._files))
-        grown = used_bytes(limit.folders) - limit.before_bytes + said
+        size_bytes = sum(map(_size_on_disk, self._files))
+        grown = used_bytes(limit.folders) - limit.before_bytes + size_bytes
         if grown < limit.size_bytes and self._lost(limit) >= limit.size_bytes:
             # The disk has that much less: it may be in what no walk sees.
             open_up(limit.folders)
-            grown = used_bytes(limit.folders) - limit.before_bytes + said
+            grown = used_bytes(limit.folders) - limit.before_bytes + size_bytes
             grown += held_bytes(limit.folders)
         if grown >= limit.size_bytes:
             self._exceeded.set()

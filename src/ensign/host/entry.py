@@ -77,10 +77,10 @@ def make_read_only(folder: Path, without: Collection[str]) -> None:
         if path.name in without:
             continue
         below = [entry for _, entry in tree_entries(path)] if _is_folder(path) else []
-        for each in (*reversed(below), path):
-            mode = each.lstat().st_mode
+        for item in (*reversed(below), path):
+            mode = item.lstat().st_mode
             if not stat.S_ISLNK(mode) and mode & _WRITE:
-                each.chmod(stat.S_IMODE(mode) & ~_WRITE)
+                item.chmod(stat.S_IMODE(mode) & ~_WRITE)
 
 
 def _is_folder(path: Path) -> bool:
@@ -119,8 +119,8 @@ class Quarantine:
     def said(self) -> tuple[str, ...]:
         """Entries taken since this was asked last, in sentences."""
         with self._lock:
-            said, self._said = tuple(self._said), []
-        return said
+            events, self._said = tuple(self._said), []
+        return events
 
 
 Facts = Mapping[str, object]
@@ -165,14 +165,14 @@ def finish(folder: Path, kind: str, key: str, facts: Facts) -> Contents:
     size_bytes = tree_size_bytes(folder)
     make_read_only(folder, OWN_FILES)
     contents = contents_of(folder, OWN_FILES)
-    said: dict[str, object] = {
+    seal: dict[str, object] = {
         "kind": kind,
         "key": key,
         "size_bytes": size_bytes,
         "contents": contents,
         "facts": facts,
     }
-    text = json.dumps({**said, "seal": seal_of(said)}, indent=1, sort_keys=True) + "\n"
+    text = json.dumps({**seal, "seal": seal_of(seal)}, indent=1, sort_keys=True) + "\n"
     write_atomically(folder / META, text.encode())
     write_atomically(folder / USED, b"")
     return contents
@@ -195,7 +195,7 @@ def size_of(folder: Path) -> int:
 
 
 def _content(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = read_json(
+    content: dict[str, Any] = read_json(
         read_regular(folder / META, _LARGEST_META_BYTES, follow=False)
     )
-    return found
+    return content

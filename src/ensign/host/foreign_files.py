@@ -186,4 +186,4 @@ def _kind(mode: int) -> str:
         (stat.S_ISSOCK, "a socket"),
         (stat.S_ISLNK, "a link"),
     )
-    return next((said for is_it, said in kinds if is_it(mode)), "a device")
+    return next((name for is_it, name in kinds if is_it(mode)), "a device")

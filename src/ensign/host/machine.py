@@ -164,8 +164,8 @@ def read_cpuinfo(root: Path = Path("/")) -> str:
 def flags_of_all(cpuinfo: str) -> frozenset[str]:
     """Features of every processor in the text of /proc/cpuinfo; empty where it is no such text."""
     fields = (_pair(line) for line in cpuinfo.splitlines() if ":" in line)
-    each = [frozenset(value.split()) for name, value in fields if name == "flags"]
-    return frozenset.intersection(*each) if each else frozenset()
+    flag_sets = [frozenset(value.split()) for name, value in fields if name == "flags"]
+    return frozenset.intersection(*flag_sets) if flag_sets else frozenset()
 
 
 def processor_of(cpuinfo: str, registers: Mapping[str, int] | None = None) -> Processor:
@@ -293,12 +293,12 @@ def _model(fields: dict[str, str]) -> str:
 
 
 def _caches(folder: Path) -> tuple[str, ...]:
-    found = []
+    caches = []
     for index in sorted(folder.glob("index[0-9]*")):
         kind = _text(index / "type").lower()
         name = f"L{_text(index / 'level')}" + ("" if kind == "unified" else f" {kind}")
-        found.append(f"{name} {_text(index / 'size')}")
-    return tuple(found)
+        caches.append(f"{name} {_text(index / 'size')}")
+    return tuple(caches)
 
 
 def _turbo(base: Path) -> str:

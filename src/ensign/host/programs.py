@@ -93,8 +93,8 @@ def run_bounded(
             # With those that it left behind. It is not waited for yet, so that the number is its.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
-    said = f"{argv[0]} {problem}" if problem else ""
-    return BoundedAnswer(bytes(output), None if problem else process.returncode, said)
+    text = f"{argv[0]} {problem}" if problem else ""
+    return BoundedAnswer(bytes(output), None if problem else process.returncode, text)
 
 
 def _exchange(
@@ -205,14 +205,14 @@ class LocalPrograms:
 
     def find(self, name: str) -> Path | None:
         """See `Programs.find`."""
-        found = shutil.which(name, path=self._path)
-        return None if found is None else Path(found)
+        program = shutil.which(name, path=self._path)
+        return None if program is None else Path(program)
 
     def matching(self, pattern: str) -> tuple[str, ...]:
         """See `Programs.matching`."""
         wanted = re.compile(pattern)
         found = (names_in(folder) for folder in self._path.split(os.pathsep))
-        names = {name for each in found for name in each if wanted.fullmatch(name)}
+        names = {name for folder_names in found for name in folder_names if wanted.fullmatch(name)}
         return tuple(sorted((name for name in names if self.find(name)), key=natural))
 
     def ask(self, argv: Sequence[str]) -> Answer:
@@ -220,17 +220,17 @@ class LocalPrograms:
         program = self.find(argv[0])
         if program is None:
             return Answer(success=False, line=f"{argv[0]}: {os.strerror(ENOENT)}")
-        said = run_bounded((str(program), *argv[1:]), self._env(), _BOUNDS)
-        first = next((line.strip() for line in said.text.splitlines() if line.strip()), "")
-        return Answer(success=said.ok, line=shortened(said.problem or first, _LONGEST_LINE))
+        outcome = run_bounded((str(program), *argv[1:]), self._env(), _BOUNDS)
+        first = next((line.strip() for line in outcome.text.splitlines() if line.strip()), "")
+        return Answer(success=outcome.ok, line=shortened(outcome.problem or first, _LONGEST_LINE))
 
     def packages(self) -> frozenset[str]:
         """See `Programs.packages`. Without lists apt knows only what is installed."""
         apt = self.find("apt-cache")
         if apt is None or not any(_APT_LISTS.glob("*Packages*")):
             return frozenset()
-        said = run_bounded((str(apt), "pkgnames"), self._env(), _BOUNDS)
-        return frozenset() if said.problem else frozenset(said.text.split())
+        outcome = run_bounded((str(apt), "pkgnames"), self._env(), _BOUNDS)
+        return frozenset() if outcome.problem else frozenset(outcome.text.split())
 
     def _env(self) -> dict[str, str]:
         return {**os.environ, "PATH": self._path, "LC_ALL": "C"}

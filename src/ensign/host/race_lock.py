@@ -59,14 +59,14 @@ def own_words() -> str:
     """Entry of this process in the file."""
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:_MOST_CHARACTERS]
     pid = os.getpid()
-    said = {
+    owner = {
         "pid": pid,
         "command": command,
         "since": time.strftime("%H:%M:%S"),
         "started": _started(pid),
         "namespace": _namespace(),
     }
-    return json.dumps(said)
+    return json.dumps(owner)
 
 
 def write_words(descriptor: int, text: str) -> None:
@@ -82,9 +82,9 @@ def write_words(descriptor: int, text: str) -> None:
 def read_holder(descriptor: int) -> Holder:
     """Whom the file names, where that can be."""
     try:
-        said = read_json(os.pread(descriptor, _MOST_BYTES, 0))
-        pid, started, namespace = said["pid"], said["started"], said["namespace"]
-        command, since = str(said["command"]), str(said["since"])
+        owner = read_json(os.pread(descriptor, _MOST_BYTES, 0))
+        pid, started, namespace = owner["pid"], owner["started"], owner["namespace"]
+        command, since = str(owner["command"]), str(owner["since"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return Holder()
     if type(pid) is not int or not 0 < pid <= _LARGEST_PID:
@@ -102,12 +102,12 @@ def read_holder(descriptor: int) -> Holder:
 
 def is_above(holder: Holder) -> bool:
     """True if it is this process, or one that it was started by."""
-    found, pid = {os.getpid()}, os.getppid()
-    while pid >= 1 and pid not in found:
-        found.add(pid)
+    pids, pid = {os.getpid()}, os.getppid()
+    while pid >= 1 and pid not in pids:
+        pids.add(pid)
         fields = _stat(pid)
         pid = int(fields[1]) if fields else 0
-    return holder.pid in found
+    return holder.pid in pids
 
 
 def _namespace() -> str:

@@ -183,7 +183,7 @@ def _neighbors(path: Path) -> str:
     try:
         with os.scandir(path.parent) as entries:
             names = (entry.name for entry in islice(entries, _MOST_NEIGHBORS))
-            found = sorted(name for name in names if name.endswith(".toml"))[:3]
+            studies = sorted(name for name in names if name.endswith(".toml"))[:3]
     except OSError:
         return ""
-    return f"; nearby: {', '.join(map(visible, found))}" if found else ""
+    return f"; nearby: {', '.join(map(visible, studies))}" if studies else ""

@@ -76,8 +76,8 @@ class RootDirectory:
         """The program of that name, as it is called within; empty where there is none."""
         if "/" in name:
             return name if self._is_program(name) else ""
-        found = (f"{folder}/{name}" for folder in path.split(os.pathsep) if folder)
-        return next((each for each in found if self._is_program(each)), "")
+        places = (f"{folder}/{name}" for folder in path.split(os.pathsep) if folder)
+        return next((place for place in places if self._is_program(place)), "")
 
     def names_in(self, folder: str) -> tuple[str, ...]:
         """Content of a folder of it; nothing where there is none."""
@@ -135,7 +135,7 @@ def inner_root(root: Path, view: View, begun: Iterable[str], meter: Path) -> Inn
         for link in view.links
         if not lies_in(root, link.place) and link.place not in (*shown, *(e.place for e in links))
     ]
-    places = [each for each in begun if not lies_in(root, each) and each not in shown]
+    places = [path for path in begun if not lies_in(root, path) and path not in shown]
     binds.append(Bind(str(meter), METER_INSIDE))
     return InnerRoot(str(root), entries, (*links, *ways), scratch, tuple(places), tuple(binds))
 
@@ -161,10 +161,10 @@ def _parts(root: Path) -> tuple[tuple[str, ...], tuple[Link, ...], tuple[str, ..
             links.append(Link(f"/{path.name}", os.readlink(path)))  # noqa: PTH115
         elif path.is_dir():
             entries.append(f"/{path.name}")
-    scratch = [each for each in _SCRATCH if each != "/var/tmp" or (root / "var/tmp").is_dir()]  # noqa: S108
+    scratch = [folder for folder in _SCRATCH if folder != "/var/tmp" or (root / "var/tmp").is_dir()]  # noqa: S108
     return tuple(entries), tuple(links), tuple(scratch)
 
 
 def can_be_entered(root: Path) -> bool:
     """True if it looks like a root directory: it has programs."""
-    return any((root / each).is_dir() for each in ("usr/bin", "bin"))
+    return any((root / folder).is_dir() for folder in ("usr/bin", "bin"))

@@ -34,15 +34,15 @@ def not_tried(name: str, path: str, folders: Sequence[Path] = ()) -> str:
         return "its name is not one of a compiler"
     if os.sep in name and not Path(name).is_absolute():
         return "its path is relative"
-    found = shutil.which(name, path=path)
-    if found is None:
+    program = shutil.which(name, path=path)
+    if program is None:
         return ""
-    if not Path(found).is_absolute():
+    if not Path(program).is_absolute():
         return "it is found through a part of PATH that is empty or relative"
     for place in _places(folders):
-        if _lies_in(Path(found), place):
+        if _lies_in(Path(program), place):
             return f"it lies in {place}, which is the study's"
-    return _another_users(Path(found))
+    return _another_users(Path(program))
 
 
 def is_installed(program: Path, path: str, folders: Sequence[Path] = ()) -> bool:

@@ -97,4 +97,6 @@ def _said(done: subprocess.CompletedProcess[bytes]) -> str:
 
 def _text(data: bytes) -> str:
     text = data[: 100 * _SHOWN].decode(errors="replace")
-    return "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
+    return "".join(
+        character if character.isprintable() or character == "\n" else "?" for character in text
+    )

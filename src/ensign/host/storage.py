@@ -95,18 +95,18 @@ def _full(error: OSError, path: Path | None) -> str:
 
 
 def _existing(path: Path) -> Path:
-    found = path.absolute()
-    while not os.path.lexists(found) and found != found.parent:
-        found = found.parent
-    return found
+    existing = path.absolute()
+    while not os.path.lexists(existing) and existing != existing.parent:
+        existing = existing.parent
+    return existing
 
 
 def _mount_of(path: Path) -> Path:
-    found = _existing(path)
+    existing = _existing(path)
     try:
-        device = found.stat().st_dev
-        while found != found.parent and found.parent.stat().st_dev == device:
-            found = found.parent
+        device = existing.stat().st_dev
+        while existing != existing.parent and existing.parent.stat().st_dev == device:
+            existing = existing.parent
     except OSError:
         pass
-    return found
+    return existing

@@ -157,9 +157,9 @@ class LocalMeter:
         """See `Meter.run`. CommandFailed where it is killed, InternalError where it fails."""
         executable = self._executable or find_meter()
         with self._surroundings.placed(executable, request) as placed:
-            process, said = self._start((*placed.argv, str(executable), verb), placed, request)
+            process, output = self._start((*placed.argv, str(executable), verb), placed, request)
             try:
-                yield from self._records(process, said, confined=bool(placed.argv))
+                yield from self._records(process, output, confined=bool(placed.argv))
             finally:
                 with signals_deferred():
                     with self._lock:

@@ -105,8 +105,8 @@ class Followed(_Part):
 
     def gaps(self) -> Sequence[str]:
         """Gaps in what was seen, for people."""
-        said = [GAPS.get(code, code) for code in self.not_judged]
-        return said if self.complete else [*said, UNFINISHED]
+        gaps = [GAPS.get(code, code) for code in self.not_judged]
+        return gaps if self.complete else [*gaps, UNFINISHED]
 
 
 def read_followed(text: bytes) -> Followed:

@@ -55,14 +55,14 @@ def said_by(executable: Path, verb: str) -> str:
 
     CommandFailed where it is killed or does not end, OSError where the system refuses to start it.
     """
-    said = run_bounded((str(executable), verb), os.environ, _WITHIN, with_errors=False)
-    if said.was_ended:
-        raise DeadlineMet(f"{said.problem}; run it again")
-    if said.problem:
-        raise InternalError(f"{executable} {verb}: {said.problem}")
-    if said.status is not None and said.status < 0:
-        raise ended_early(said.status)
-    return said.text
+    answer = run_bounded((str(executable), verb), os.environ, _WITHIN, with_errors=False)
+    if answer.was_ended:
+        raise DeadlineMet(f"{answer.problem}; run it again")
+    if answer.problem:
+        raise InternalError(f"{executable} {verb}: {answer.problem}")
+    if answer.status is not None and answer.status < 0:
+        raise ended_early(answer.status)
+    return answer.text
 
 
 def parse_abilities(text: str) -> MeterAbilities:
@@ -100,8 +100,8 @@ def parse_registers(text: str) -> Mapping[str, int]:
     try:
         return ProcessorLine.model_validate_json(text).registers
     except ValidationError:
-        said = f"'ensign-meter processor' said {text[:80]!r}"
-        raise InternalError(f"{said}; run 'make setup'") from None
+        problem = f"'ensign-meter processor' said {text[:80]!r}"
+        raise InternalError(f"{problem}; run 'make setup'") from None
 
 
 _BOUNDS = Bounded(deadline_s=60.0, most_bytes=1 << 30)
@@ -120,19 +120,19 @@ def ask(
     CommandFailed where it is killed or does not end, OSError where the system refuses to start it.
     """
     lines = "".join(f"{json.dumps(question)}\n" for question in questions)
-    said = run_bounded(
+    outcome = run_bounded(
         (str(executable), about), os.environ, _BOUNDS, lines.encode(), with_errors=False
     )
-    if said.was_ended:
-        raise DeadlineMet(f"{said.problem}; run it again")
-    if said.status is not None and said.status < 0:
-        raise ended_early(said.status)
+    if outcome.was_ended:
+        raise DeadlineMet(f"{outcome.problem}; run it again")
+    if outcome.status is not None and outcome.status < 0:
+        raise ended_early(outcome.status)
     try:
-        answers = tuple(answer.model_validate_json(line) for line in said.output.splitlines())
+        answers = tuple(answer.model_validate_json(line) for line in outcome.output.splitlines())
     except ValidationError as error:
         raise InternalError(f"{executable} {about}: {error}; run 'make setup'") from None
     if len(answers) != len(questions):
-        why = said.problem or f"status {said.status}"
+        why = outcome.problem or f"status {outcome.status}"
         raise InternalError(f"{executable} {about} did not answer ({why}); run 'make setup'")
     return answers
 

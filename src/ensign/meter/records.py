@@ -89,8 +89,8 @@ class AskedScores:
 
     def _of_pattern(self, name: str, value: float | None) -> NamedScore:
         own = [pattern.score for pattern in self.named if pattern.name == name]
-        said = own or [pattern.score for pattern in self.named if not pattern.name]
-        score = said[0] if said else Score("")
+        scores = own or [pattern.score for pattern in self.named if not pattern.name]
+        score = scores[0] if scores else Score("")
         failed = _NO_NUMBER if value is None else ""
         shown = visible(name)[:_LONGEST_NAME]
         return NamedScore(shown, value, score.unit, score.better, failed)
@@ -143,8 +143,8 @@ class _Line(BaseModel):
             return cls.model_validate(record)
         except ValidationError as error:
             kind = str(record.get("type"))[:_SHOWN]
-            said = f"a record '{kind}' of ensign-meter is not as expected"
-            raise InternalError(f"{said} ({first_error(error)}); run 'make setup'") from None
+            problem = f"a record '{kind}' of ensign-meter is not as expected"
+            raise InternalError(f"{problem} ({first_error(error)}); run 'make setup'") from None
 
 
 class StartLine(_Line):
@@ -335,8 +335,8 @@ def _raised(
     names = {} if place is None else place.names
     workload = "" if place is None else place.workload
     variant = names.get(line.variant or "", line.variant or "")
-    said = _without_variant(line.text, line.variant)
-    text = ": ".join(part for part in (workload, variant, said) if part)
+    message = _without_variant(line.text, line.variant)
+    text = ": ".join(part for part in (workload, variant, message) if part)
     if line.code in INPUT_CODES:
         return InputError(text)
     if line.code == "internal":

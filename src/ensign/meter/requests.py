@@ -308,17 +308,17 @@ def _variant_json(variant: VariantSpec) -> Json:
 
 
 def _several_scores(variant: VariantSpec) -> Json:
-    said: Json = {}
+    document: Json = {}
     if variant.scores:
-        said["scores"] = [
+        document["scores"] = [
             {"name": score.name, "pattern": score.score.pattern, **_unit("unit", score.score)}
             for score in variant.scores
         ]
     if variant.report is not None and variant.report.file is None:
-        said["report_output"] = True
+        document["report_output"] = True
     elif variant.report is not None:
-        said["report_file"] = variant.report.file
-    return said
+        document["report_file"] = variant.report.file
+    return document
 
 
 def _unit(key: str, score: Score) -> Json:
@@ -335,13 +335,13 @@ def _preload_json(step: ProcessSpec | DriveLoad) -> Json:
 
 
 def _drive(load: DriveLoad) -> Json:
-    said = drive_json(load.drive, operations=load.operations, seed=load.seed)
+    document = drive_json(load.drive, operations=load.operations, seed=load.seed)
     if load.at_once is not None:
-        said["at_once"] = load.at_once
+        document["at_once"] = load.at_once
     if load.deadline_ns is not None:
-        said["within_ns"] = load.deadline_ns
-        said["deadline_ns"] = min(load.deadline_ns, _LONGEST_REPLY_NS)
-    return said
+        document["within_ns"] = load.deadline_ns
+        document["deadline_ns"] = min(load.deadline_ns, _LONGEST_REPLY_NS)
+    return document
 
 
 def _load_json(load: Load | DriveLoad) -> Json:

@@ -96,8 +96,8 @@ class Cluster(Placement):
         twice = next((name for name in names if names.count(name) > 1), "")
         if twice:
             raise ValueError(f"'{twice}' is two hosts")
-        said = [group.share is not None for group in self.hosts.values()]
-        if any(said) and not all(said):
+        have_share = [group.share is not None for group in self.hosts.values()]
+        if any(have_share) and not all(have_share):
             raise ValueError("give each kind a 'share', or none")
         return self
 
@@ -118,8 +118,8 @@ class Cluster(Placement):
     def placement(self, of: Placement) -> dict[str, str]:
         """Slurm's words for jobs of a group: its own, else the cluster's."""
         names = ("partition", "account", "qos", "constraint")
-        found = {name: getattr(of, name) or getattr(self, name) for name in names}
-        return {name: value for name, value in found.items() if value}
+        merged = {name: getattr(of, name) or getattr(self, name) for name in names}
+        return {name: value for name, value in merged.items() if value}
 
 
 class ClusterFile(Section):

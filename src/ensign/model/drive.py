@@ -72,7 +72,7 @@ class Data(Section):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        given = [each for each in (self.size, self.sizes, self.weighted) if each is not None]
+        given = [form for form in (self.size, self.sizes, self.weighted) if form is not None]
         if len(given) > 1:
             raise ValueError("only one of 'size', 'sizes' and 'weighted' can be given")
         if self.weighted is not None and not sum(weight for _, weight in self.weighted):
@@ -167,8 +167,8 @@ class Drive(Section):
     def shown(self) -> str:
         """The commands, as one would type them, with what matters of the rest."""
         lines = (" ".join(line) for command in self.commands for line in command.lines)
-        said = "; ".join(line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…" for line in lines)
-        return f"{said} ({self.connections} connections, pipeline {self.pipeline})"
+        text = "; ".join(line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…" for line in lines)
+        return f"{text} ({self.connections} connections, pipeline {self.pipeline})"
 
 
 def drive_json(drive: Drive, *, operations: int | None, seed: int) -> dict[str, object]:
@@ -179,19 +179,19 @@ def drive_json(drive: Drive, *, operations: int | None, seed: int) -> dict[str, 
     count = drive.operations or operations
     if count is None:
         raise ValueError("a drive without operations")
-    said: dict[str, object] = drive.model_dump(mode="json")
+    document: dict[str, object] = drive.model_dump(mode="json")
     chosen = seed if drive.seed is None else drive.seed
     commands = [_command_json(command) for command in drive.commands]
     data = drive.data.model_dump(mode="json", exclude_none=True)
     if set(data) == {"random"}:
         data["size"] = _DEFAULT_SIZE
-    return {**said, "operations": count, "seed": chosen, "commands": commands, "data": data}
+    return {**document, "operations": count, "seed": chosen, "commands": commands, "data": data}
 
 
 def _command_json(command: DriveCommand) -> dict[str, object]:
-    said: dict[str, object] = command.model_dump(mode="json")
+    document: dict[str, object] = command.model_dump(mode="json")
     if command.transaction is None:
-        return {name: each for name, each in said.items() if name != "transaction"}
+        return {name: value for name, value in document.items() if name != "transaction"}
     # What a transaction has not is said where it is there: the meter refuses it.
-    demands = {name: said[name] for name in ("reply", "value") if said[name]}
-    return {**{name: said[name] for name in ("transaction", "share", "keys")}, **demands}
+    demands = {name: document[name] for name in ("reply", "value") if document[name]}
+    return {**{name: document[name] for name in ("transaction", "share", "keys")}, **demands}

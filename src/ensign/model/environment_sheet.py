@@ -75,17 +75,17 @@ def read_sheet(content: object) -> EnvironmentSheet:
 def registers_of(sheet: EnvironmentSheet) -> dict[str, int]:
     """Those of its processor; none where it does not say."""
     words = map(_REGISTER.fullmatch, sheet.facts.get(PROCESSOR_REGISTERS, "").split())
-    return {found[1]: int(found[2], 16) for found in words if found}
+    return {match[1]: int(match[2], 16) for match in words if match}
 
 
 def sheet_differences(one: EnvironmentSheet, other: EnvironmentSheet) -> tuple[FactDifference, ...]:
     """Differences, the most consequential first."""
-    found = sorted(_differing(one.facts, other.facts))
+    differing = sorted(_differing(one.facts, other.facts))
     rows = [
         FactDifference(
             name, one.facts.get(name, ""), other.facts.get(name, ""), _why(name, one, other)
         )
-        for name in found
+        for name in differing
     ]
     return tuple(sorted(rows, key=_rank))
 

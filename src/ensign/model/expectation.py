@@ -33,7 +33,7 @@ def known_sum(parts: Iterable[Number | None]) -> Number | None:
     """The sum; None where a part is unknown."""
     known = list(parts)
     total: Number | None = None
-    return total if None in known else sum(each for each in known if each is not None)
+    return total if None in known else sum(value for value in known if value is not None)
 
 
 @dataclass(frozen=True, slots=True)

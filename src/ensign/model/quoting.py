@@ -99,7 +99,8 @@ def _quoted(value: object, depth: int) -> str:  # noqa: PLR0911  # one per kind 
             return str(value).lower()
         case str():
             plain = "".join(
-                each if each.isprintable() else repr(each)[1:-1] for each in shortened(value)
+                character if character.isprintable() else repr(character)[1:-1]
+                for character in shortened(value)
             )
             return f"'{plain}'"
         case list() | tuple():

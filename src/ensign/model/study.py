@@ -132,14 +132,14 @@ class Study(Section):
     def training_choices(self) -> tuple[str, ...]:
         """What variants say of their training, each once."""
         rules = (*self.include, self.baseline)
-        said = (*self.axes.training, *(choice.training or "" for choice in rules))
-        return tuple(dict.fromkeys(said))
+        choices = (*self.axes.training, *(choice.training or "" for choice in rules))
+        return tuple(dict.fromkeys(choices))
 
     @property
     def training_workloads(self) -> tuple[Workload, ...]:
         """All that the profile of some variant is trained on; once for each way to be trained."""
         return tuple(
-            workload for said in self.training_choices for workload in self.trained_on(said)
+            workload for choice in self.training_choices for workload in self.trained_on(choice)
         )
 
     @property

@@ -85,24 +85,22 @@ def write_out_parameters(mapping: Mapping[str, object]) -> WrittenOut:
         tables = holder.get("workloads") if isinstance(holder, dict) else None
         if not isinstance(holder, dict) or not isinstance(tables, list):
             continue
-        found = [(index, each) for index, one in enumerate(tables) for each in _values_of(one)]
-        if [each for _, each in found] == tables:
+        values = [(index, own) for index, one in enumerate(tables) for own in _values_of(one)]
+        if [own for _, own in values] == tables:
             continue
         where = (table, "workloads") if table else ("workloads",)
-        origins[where] = tuple(index for index, _ in found)
-        _put(changed, table, "workloads", [each for _, each in found])
+        origins[where] = tuple(index for index, _ in values)
+        _put(changed, table, "workloads", [own for _, own in values])
         if not table:
-            for index, each in found:
-                names.setdefault(_name_of(tables[index]), []).append(_name_of(each))
+            for index, filled in values:
+                names.setdefault(_name_of(tables[index]), []).append(_name_of(filled))
     for table, key in (("race", "slice_check"), ("check", "same_output")):
         holder = changed.get(table)
-        said = holder.get(key) if isinstance(holder, dict) else None
-        if names and isinstance(said, list):
-            listed = [
-                (i, each) for i, one in enumerate(said) for each in names.get(str(one), [one])
-            ]
+        value = holder.get(key) if isinstance(holder, dict) else None
+        if names and isinstance(value, list):
+            listed = [(i, own) for i, one in enumerate(value) for own in names.get(str(one), [one])]
             origins[table, key] = tuple(index for index, _ in listed)
-            _put(changed, table, key, [each for _, each in listed])
+            _put(changed, table, key, [own for _, own in listed])
     return WrittenOut(changed, origins)
 
 
@@ -149,7 +147,7 @@ def number_text(value: float) -> str:
 def _all_filled(
     table: Mapping[str, object], values: Mapping[str, object], *, text: bool = False
 ) -> dict[str, object]:
-    return {key: _filled(each, values, text=text or key == "env") for key, each in table.items()}
+    return {key: _filled(item, values, text=text or key == "env") for key, item in table.items()}
 
 
 def _filled(value: object, values: Mapping[str, object], *, text: bool) -> object:
@@ -157,13 +155,13 @@ def _filled(value: object, values: Mapping[str, object], *, text: bool) -> objec
     if isinstance(value, dict):
         return _all_filled(value, values, text=text)
     if isinstance(value, list):
-        return [_filled(each, values, text=not isinstance(each, dict)) for each in value]
+        return [_filled(item, values, text=not isinstance(item, dict)) for item in value]
     if not isinstance(value, str):
         return value
     whole = value[1:-1]
     if not text and value == f"{{{whole}}}" and whole in values:
         return values[whole]
-    return fill_some(value, {name: _text(each) for name, each in values.items()})
+    return fill_some(value, {name: _text(item) for name, item in values.items()})
 
 
 def _text(value: object) -> str:

@@ -109,9 +109,9 @@ def nearest(word: str, valid: Iterable[str]) -> str | None:
     """The one of `valid` that is most like a word, or None where nothing is like it."""
     ordered = list(dict.fromkeys(valid))
     for cutoff in (0.6, 0.4):
-        found = difflib.get_close_matches(word, ordered, n=1, cutoff=cutoff)
-        if found:
-            return found[0]
+        matches = difflib.get_close_matches(word, ordered, n=1, cutoff=cutoff)
+        if matches:
+            return matches[0]
     return None
 
 
@@ -169,9 +169,9 @@ def _follow(annotation: object, steps: Where) -> type[BaseModel] | None:
         if steps and _tag(member) == steps[0]:
             return _follow(member, steps[1:])
     for member in members:
-        found = _follow(member, steps)
-        if found is not None:
-            return found
+        mark = _follow(member, steps)
+        if mark is not None:
+            return mark
     return None
 
 

@@ -107,8 +107,8 @@ def _environments(study: Study) -> Iterator[Problem]:
         for key, text in environment.problems():
             yield Problem(("environments", name, *([key] if key else [])), text)
     named: list[tuple[Where, str]] = [
-        (("axes", "compiler", index), each.partition("@")[2])
-        for index, each in enumerate(study.axes.compiler)
+        (("axes", "compiler", index), compiler.partition("@")[2])
+        for index, compiler in enumerate(study.axes.compiler)
     ]
     named += [
         (("include", index, "compiler"), (choice.compiler or "").partition("@")[2])
@@ -222,16 +222,16 @@ def _training(study: Study) -> Iterator[Problem]:
 
 def _training_choices(study: Study) -> Iterator[Problem]:
     """Workloads and tests that variants name beside their training, where there are none."""
-    said: list[tuple[Where, str]] = [
+    choices: list[tuple[Where, str]] = [
         (("axes", "training", index), each) for index, each in enumerate(study.axes.training)
     ]
     rules: list[tuple[Where, Choice]] = [
         *((("include", index), each) for index, each in enumerate(study.include)),
         (("baseline",), study.baseline),
     ]
-    said += [((*where, "training"), rule.training or "") for where, rule in rules]
+    choices += [((*where, "training"), rule.training or "") for where, rule in rules]
     trained = [] if study.training is None else study.training.workloads
-    for where, text in said:
+    for where, text in choices:
         choice = read_training_choice(text)
         known = [workload.name for workload in (trained if choice.without else study.workloads)]
         for name in choice.names:

@@ -32,7 +32,7 @@ class InputFile(Section):
 
     @model_validator(mode="after")
     def _comes_from_somewhere(self) -> Self:
-        if sum(each is not None for each in (self.command, self.url, self.wheel)) != 1:
+        if sum(way is not None for way in (self.command, self.url, self.wheel)) != 1:
             raise ValueError("say one of 'command', which prints it, 'url' and 'wheel'")
         return self
 

@@ -103,7 +103,7 @@ def _none_of_text(value: object) -> object:
 
 
 def _inputs(value: object) -> object:
-    several = isinstance(value, list) and value and all(isinstance(each, str) for each in value)
+    several = isinstance(value, list) and value and all(isinstance(item, str) for item in value)
     if not several and not isinstance(value, str):
         raise ValueError('give a file, or a list of files such as ["a.txt", "b.txt"]')
     return value

@@ -249,8 +249,8 @@ class Workload(Section):
     @property
     def commands_around(self) -> dict[str, list[str]]:
         """The commands before and after executions, or all of them, by their keys."""
-        found = {"setup": self.setup, "prepare": self.prepare, "cleanup": self.cleanup}
-        return {key: argv for key, argv in found.items() if argv}
+        commands = {"setup": self.setup, "prepare": self.prepare, "cleanup": self.cleanup}
+        return {key: argv for key, argv in commands.items() if argv}
 
     @property
     def fixed_requests(self) -> int | None:
@@ -273,8 +273,8 @@ class Workload(Section):
     @property
     def identity(self) -> dict[str, object]:
         """Everything that a run depends on, as JSON; later keys only where they say something."""
-        said: dict[str, object] = self.model_dump(mode="json", exclude={"parameter"})
-        return {key: said[key] for key in said if key not in _LATER_KEYS or said[key]}
+        keys: dict[str, object] = self.model_dump(mode="json", exclude={"parameter"})
+        return {key: keys[key] for key in keys if key not in _LATER_KEYS or keys[key]}
 
     @property
     def preload_commands(self) -> list[list[str]]:

@@ -415,10 +415,10 @@ _COSTS = frozenset({"cycles", "instructions"})
 
 def better_by(unit: str) -> Better | None:
     """Lower of a time (`ms`, `ns/iter`), higher of a rate (`MB/s`); None where it says neither."""
-    said = unit.strip()
-    if _RATE.fullmatch(said.lower()) or _RATES.fullmatch(said.lower()):
+    name = unit.strip()
+    if _RATE.fullmatch(name.lower()) or _RATES.fullmatch(name.lower()):
         return Better.HIGHER
-    first = re.split(r"[/ ]", said, maxsplit=1)[0]
+    first = re.split(r"[/ ]", name, maxsplit=1)[0]
     if first in _TIMES or first.lower() in _COSTS:
         return Better.LOWER
     return None

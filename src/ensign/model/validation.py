@@ -23,5 +23,5 @@ def first_error(error: ValidationError) -> str:
     """The first mistake and its place, such as `variants.0.wall_ns: Input should be …`."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     where = ".".join(map(str, first["loc"]))
-    said = first["msg"].removeprefix("Value error, ")
-    return (f"{where}: {said}" if where else said)[:_LONGEST]
+    text = first["msg"].removeprefix("Value error, ")
+    return (f"{where}: {text}" if where else text)[:_LONGEST]

@@ -76,8 +76,8 @@ def bitcode_symbols(path: Path, compiler: str, processes: Processes) -> Mapping[
     `compiler` is the program that linked it. UnreadError where there is no llvm-nm beside it, or
     where that cannot read the file.
     """
-    found = shutil.which(compiler)
-    nm = None if found is None else Path(found).resolve().parent / "llvm-nm"
+    program = shutil.which(compiler)
+    nm = None if program is None else Path(program).resolve().parent / "llvm-nm"
     if nm is None or not nm.is_file():
         raise UnreadError(f"the objects hold LLVM's bitcode, and there is no llvm-nm by {compiler}")
     with temporary_folder("nm") as scratch:
@@ -232,7 +232,7 @@ def _move_index(made: bytearray, at: int, places: Mapping[int, int], *, wide: bo
         (count,) = struct.unpack_from(f">{code}", made, at)
         form = struct.Struct(f">{min(count, len(made))}{code}")
         first = at + struct.calcsize(f">{code}")
-        moved = [places.get(each, -1) for each in form.unpack_from(made, first)]
+        moved = [places.get(old, -1) for old in form.unpack_from(made, first)]
         if -1 in moved:
             raise DamagedFile("its index names a place without a member")
         form.pack_into(made, first, *moved)
@@ -294,17 +294,17 @@ def _index(content: bytes, *, wide: bool) -> Iterator[str]:
     size = 8 if wide else 4
     (count,) = struct.unpack(">Q" if wide else ">I", content[:size])
     names = content[size * (count + 1) :].split(b"\0")
-    found = (name.decode(errors="replace") for name in names[:count])
-    yield from (name for name in found if not name.startswith("__gnu_lto_"))
+    decoded = (name.decode(errors="replace") for name in names[:count])
+    yield from (name for name in decoded if not name.startswith("__gnu_lto_"))
 
 
 def _member(name: str, content: bytes) -> Member:
-    found = intermediate(content)
+    compiler = intermediate(content)
     try:
-        defines, needs = symbols_of(content, found)
+        defines, needs = symbols_of(content, compiler)
     except DamagedFile:
         defines, needs = frozenset(), frozenset()
-    return Member(name, found.slim, defines, needs)
+    return Member(name, compiler.slim, defines, needs)
 
 
 def symbols_of(source: Path | bytes, found: Intermediate) -> tuple[frozenset[str], frozenset[str]]:

@@ -40,9 +40,9 @@ def find_debug_file(path: Path, identity: Identity, folder: Path = _FOLDER) -> P
         return None
     name, checksum = link
     real = path.resolve().parent
-    for each in (real / name, real / ".debug" / name, Path(f"{folder}{real}") / name):
-        if each.is_file() and each.resolve() != path.resolve() and _checksum(each) == checksum:
-            return each
+    for file in (real / name, real / ".debug" / name, Path(f"{folder}{real}") / name):
+        if file.is_file() and file.resolve() != path.resolve() and _checksum(file) == checksum:
+            return file
     return None
 
 
@@ -73,10 +73,10 @@ def _link(path: Path) -> tuple[str, int] | None:
 
 
 def _checksum(path: Path) -> int:
-    found = 0
+    checksum = 0
     for piece in _pieces(path):
-        found = zlib.crc32(piece, found)
-    return found
+        checksum = zlib.crc32(piece, checksum)
+    return checksum
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
@@ -230,10 +230,10 @@ def units_of(source: Path | bytes) -> Iterator[Unit]:
 
     DamagedFile where its debug information cannot be read.
     """
-    found = compile_units(find_meter(), source)
-    if isinstance(found, str):
-        raise DamagedFile(found)
-    for unit in found:
+    units = compile_units(find_meter(), source)
+    if isinstance(units, str):
+        raise DamagedFile(units)
+    for unit in units:
         read = unit_of(unit.producer, unit.name, unit.folder)
         # Clang assembles, too, and has no flags to record there.
         assembled = unit.language == _ASSEMBLER

@@ -43,8 +43,10 @@ def kind_of(path: Path) -> ElfKind:
         with elf_of(path) as elf:
             return _kind(elf)
     except DamagedFile as error:
-        said = str(error)
-        return ElfKind(FileKind.DAMAGED, _NOT_PARSED if said.startswith("it cannot") else said)
+        problem = str(error)
+        return ElfKind(
+            FileKind.DAMAGED, _NOT_PARSED if problem.startswith("it cannot") else problem
+        )
 
 
 def _kind(elf: BoundedElf) -> ElfKind:

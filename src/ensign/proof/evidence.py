@@ -149,7 +149,7 @@ def own_units(seen: BuildEvidence) -> tuple[Compiled, ...]:
     foreign = _foreign_sources(seen)
     taken = _by_source(_taken(seen), every=bool(seen.took))
     calls = _by_source(_known(seen), every=False) | taken
-    found: dict[tuple[str, tuple[str, ...] | None], Compiled] = {}
+    compiled: dict[tuple[str, tuple[str, ...] | None], Compiled] = {}
     for unit in units_of_build(seen):
         if unit.kind in (UnitKind.LTRANS, UnitKind.ASSEMBLER, UnitKind.OTHER):
             continue
@@ -157,24 +157,24 @@ def own_units(seen: BuildEvidence) -> tuple[Compiled, ...]:
         if source not in foreign:
             of_it = calls.get(source, [])
             call = of_it[0] if len(of_it) == 1 else None
-            found.setdefault((source, unit.flags), Compiled(source, unit, call))
-    with_unit = {source for source, _ in found}
+            compiled.setdefault((source, unit.flags), Compiled(source, unit, call))
+    with_unit = {source for source, _ in compiled}
     for source, several in taken.items():
         if source in foreign or source.endswith((".s", ".S")):
             continue
         # One source compiled twice: which call made which unit is not known, so all are judged.
         for call in several if len(several) > 1 or source not in with_unit else ():
-            found.setdefault((source, call.ran), Compiled(source, None, call))
-    return tuple(found.values())
+            compiled.setdefault((source, call.ran), Compiled(source, None, call))
+    return tuple(compiled.values())
 
 
 def _by_source(calls: Iterable[Call], *, every: bool) -> dict[str, list[Call]]:
     """The calls that compiled each source; the last one of each, unless `every` one counts."""
-    found: dict[str, list[Call]] = {}
+    by_output: dict[str, list[Call]] = {}
     for call in calls:
         for source in _sources(call):
-            found[source] = [*found.get(source, []), call] if every else [call]
-    return found
+            by_output[source] = [*by_output.get(source, []), call] if every else [call]
+    return by_output
 
 
 def _known(seen: BuildEvidence) -> Iterator[Call]:

@@ -57,7 +57,7 @@ def _constructors(elf: BoundedElf) -> Iterator[int]:
     ][:_MOST_TABLES]
     for table in tables:
         data = data_of(table)[: _MOST * _PLACE.size]
-        yield from (each for (each,) in _PLACE.iter_unpack(data[: len(data) // 8 * 8]) if each)
+        yield from (place for (place,) in _PLACE.iter_unpack(data[: len(data) // 8 * 8]) if place)
     if tables:
         yield from _relocated(elf, tables)
 

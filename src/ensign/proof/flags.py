@@ -30,12 +30,12 @@ def effects(words: Iterable[str]) -> dict[str, str]:
     Subjects are `O`, `g`, `lto`, `D:NAME`, and the names of `-f` and `-m` flags. A value is what
     makes two flags equal: `-flto=auto` and `-flto` are the same, as GCC records the latter.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for word in words:
         pair = effect(word)
         if pair is not None:
-            found[pair[0]] = pair[1]
-    return found
+            values[pair[0]] = pair[1]
+    return values
 
 
 def effect(flag: str) -> tuple[str, str] | None:  # noqa: PLR0911  # one answer for each kind

@@ -89,14 +89,14 @@ def functions_of(elf: BoundedElf, most_bytes: int) -> Iterator[Function]:
         starts = sorted({*unwound[low:high], *names})
         for at, length in pieces(size, total, most_bytes):
             code = elf.piece(int(section["sh_offset"]) + at, length)
-            found = starts or [begin + at + match.start() for match in _PROLOGUE.finditer(code)]
+            places = starts or [begin + at + match.start() for match in _PROLOGUE.finditer(code)]
             # What is there besides belongs to no function that is known.
-            first = bisect_left(found, begin + at)
-            last = bisect_left(found, begin + at + len(code))
-            ends = found[first + 1 : last + 1]
-            if last == len(found) and last > first:
+            first = bisect_left(places, begin + at)
+            last = bisect_left(places, begin + at + len(code))
+            ends = places[first + 1 : last + 1]
+            if last == len(places) and last > first:
                 ends = [*ends, begin + size]
-            for start, end in zip(found[first:last], ends, strict=False):
+            for start, end in zip(places[first:last], ends, strict=False):
                 if end <= begin + at + len(code):
                     body = code[start - begin - at : end - begin - at]
                     yield Function(start, body, names.get(start, ""))
@@ -110,8 +110,8 @@ def _code_sections(elf: BoundedElf) -> Iterator[tuple[int, Section]]:
 
 def _names(elf: BoundedElf) -> dict[int, dict[int, str]]:
     """Symbols by number of the section and address; in objects that is the place in the section."""
-    found: defaultdict[int, dict[int, str]] = defaultdict(dict)
+    names: defaultdict[int, dict[int, str]] = defaultdict(dict)
     for table in (".dynsym", ".symtab"):
         for symbol in function_symbols(elf, table):
-            found[symbol.section][symbol.address] = symbol.name
-    return found
+            names[symbol.section][symbol.address] = symbol.name
+    return names

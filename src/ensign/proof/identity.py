@@ -46,11 +46,11 @@ def read_go_build(elf: BoundedElf) -> GoBuild | None:
     if not data[_FLAGS_AT] & _INLINE:
         return GoBuild()
     try:
-        said, at = _prefixed(data, _HEADER_BYTES)
+        prefix, at = _prefixed(data, _HEADER_BYTES)
         module, _ = _prefixed(data, at)
     except IndexError:
         return GoBuild()
-    version = said.decode(errors="replace")
+    version = prefix.decode(errors="replace")
     lines = module[_SENTINEL_BYTES:-_SENTINEL_BYTES].decode(errors="replace").splitlines()
     named = (line.removeprefix(_SETTING).partition("=") for line in lines if _is_setting(line))
     return GoBuild(
@@ -281,8 +281,8 @@ def _version(elf: BoundedElf) -> str:
     names = [] if section is None else list(_versions(section))
     families = Counter(name.rpartition("_")[0] for name in names)
     own = max(families, key=lambda each: families[each], default="")
-    found = (name for name in names if name.rpartition("_")[0] == own)
-    return max(found, key=_by_number, default="")
+    matching = (name for name in names if name.rpartition("_")[0] == own)
+    return max(matching, key=_by_number, default="")
 
 
 def _versions(section: object) -> Iterator[str]:

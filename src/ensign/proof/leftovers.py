@@ -49,15 +49,15 @@ _LEFTOVERS = TypeAdapter(tuple[Leftover, ...])
 
 def leftovers(tree: Path) -> tuple[Leftover, ...]:
     """All of a tree, in the order of their names."""
-    found = []
+    files = []
     for name, path in tree_entries(tree):
         if path.is_symlink() or not path.is_file():
             continue
         kind = kind_of(path)
         if kind:
             members = tuple(_members(path)) if kind == "archive" else ()
-            found.append(Leftover(name, kind, file_sha256(path), members))
-    return tuple(found)
+            files.append(Leftover(name, kind, file_sha256(path), members))
+    return tuple(files)
 
 
 def kind_of(path: Path) -> str:

@@ -150,13 +150,13 @@ def _with_bitcode(argument: LineInput, link: Call, processes: Processes) -> Line
     """The input with the symbols of the bitcode in it."""
     if argument.language != "llvm":
         return argument
-    found = bitcode_symbols(Path(argument.path), link.program, processes)
+    symbols = bitcode_symbols(Path(argument.path), link.program, processes)
     if argument.kind == "object":
-        own = found.get("", LtoSymbols())
+        own = symbols.get("", LtoSymbols())
         return replace(argument, defines=own.defines, needs=own.needs)
     members = []
     for member in argument.members:
-        own = found.get(member.name, LtoSymbols())
+        own = symbols.get(member.name, LtoSymbols())
         read = replace(member, defines=own.defines, needs=own.needs)
         members.append(read if member.language == "llvm" else member)
     return replace(argument, members=tuple(members))
@@ -201,9 +201,9 @@ def _input(word: LinkWord, link: Call, place: TreePlace) -> LineInput:
         if is_shared(path.name):
             with damage_told():
                 return LineInput(word, str(path), "shared", offered(path))
-        found = intermediate(path)
-        defines, needs = symbols_of(path, found)
-        return LineInput(word, str(path), "object", defines, needs, language=found.slim)
+        name = intermediate(path)
+        defines, needs = symbols_of(path, name)
+        return LineInput(word, str(path), "object", defines, needs, language=name.slim)
     except DamagedFile:
         return LineInput(word, str(path), "other")
 
@@ -332,8 +332,8 @@ class _Link:
             for member in members:
                 for name in member.defines:
                     offers.setdefault(name, (argument.path, member))
-        while found := sorted(self.needed & offers.keys()):
-            self.take(*offers[found[0]])
+        while names := sorted(self.needed & offers.keys()):
+            self.take(*offers[names[0]])
 
 
 def _whole(shared: LineInput) -> Member:

@@ -54,8 +54,8 @@ def members_in_map(text: str) -> tuple[tuple[str, str], ...]:
     bfd and gold list them by it first; with lld and mold it is that of `.text`, or of what begins
     so, and of nothing else.
     """
-    found = (pattern.findall(text) for pattern in (_TEXT_OF_MEMBER, _FUNCTION_OF_MEMBER, _MEMBER))
-    return tuple(dict.fromkeys(member for members in found for member in members))
+    matches = (pattern.findall(text) for pattern in (_TEXT_OF_MEMBER, _FUNCTION_OF_MEMBER, _MEMBER))
+    return tuple(dict.fromkeys(member for members in matches for member in members))
 
 
 def files_in_map(text: str) -> tuple[str, ...]:
@@ -88,11 +88,11 @@ def order_facts(inputs: Sequence[LineInput], used: Used) -> tuple[OrderFact, ...
             if member.name in used.get(line_input.path, frozenset()):
                 given |= member.defines
     seen: set[str] = set()
-    for index, each in enumerate(inputs):
-        if each.kind != "archive" or each.word.whole or each.path in seen:
+    for index, link_input in enumerate(inputs):
+        if link_input.kind != "archive" or link_input.word.whole or link_input.path in seen:
             continue
-        seen.add(each.path)
-        if each.word.text not in twice:
+        seen.add(link_input.path)
+        if link_input.word.text not in twice:
             facts += _archive(inputs, index, used, frozenset(given))
     return tuple(facts)
 

@@ -213,8 +213,8 @@ def pieces(size: int, total: int, most: int) -> Iterator[tuple[int, int]]:
         return
     share = max(1, size * most // max(total, 1))
     number = max(1, min(_PIECES, share // 4096))
-    for each in range(number):
-        yield each * (size // number), share // number
+    for index in range(number):
+        yield index * (size // number), share // number
 
 
 def _loadable_sha256(elf: BoundedElf) -> str:

@@ -93,7 +93,7 @@ def unknown_loader(identity: Identity) -> str:
     name = Path(identity.interpreter).name
     if name and not name.startswith(_GLIBC):
         return f"its loader is {name}, not glibc's"
-    other = next((each for each in identity.needed if _OTHER_LIBC.fullmatch(each)), "")
+    other = next((library for library in identity.needed if _OTHER_LIBC.fullmatch(library)), "")
     return f"its C library is {other}, not glibc" if other else ""
 
 
@@ -101,20 +101,22 @@ def libraries_of(
     path: Path, identity: Identity, surroundings: LoaderSurroundings
 ) -> tuple[Library, ...]:
     """All libraries, breadth first as they would be loaded, each once."""
-    found: dict[str, Library] = {}
+    libraries: dict[str, Library] = {}
     queue = [_Loaded(path.absolute(), identity)]
     while queue:
         loaded = queue.pop(0)
         for name in loaded.identity.needed:
-            if name in found or len(found) >= _MOST_LIBRARIES:
+            if name in libraries or len(libraries) >= _MOST_LIBRARIES:
                 continue
-            if any(each.identity and each.identity.soname == name for each in found.values()):
+            if any(
+                other.identity and other.identity.soname == name for other in libraries.values()
+            ):
                 continue
             library = _find(name, loaded, surroundings)
-            found[name] = library
+            libraries[name] = library
             if library.path is not None and library.identity is not None:
                 queue.append(_Loaded(library.path, library.identity, loaded))
-    return tuple(found.values())
+    return tuple(libraries.values())
 
 
 def _find(name: str, by: _Loaded, surroundings: LoaderSurroundings) -> Library:
@@ -135,23 +137,23 @@ def _places(name: str, by: _Loaded, surroundings: LoaderSurroundings) -> Iterato
     arch = _MULTIARCH.get((by.identity.machine, by.identity.bits), "")
     folders = [*_rpaths(by), *surroundings.library_path]
     if not by.identity.rpath:
-        folders += [_expanded(each, by) for each in by.identity.search]
+        folders += [_expanded(folder, by) for folder in by.identity.search]
     yield from _in(folders, name, surroundings.levels)
     yield from map(Path, surroundings.cache.get(name, ()))
-    yield from _in([each.format(arch=arch) for each in _USUAL], name, surroundings.levels)
+    yield from _in([folder.format(arch=arch) for folder in _USUAL], name, surroundings.levels)
 
 
 def _rpaths(by: _Loaded) -> list[str]:
     """Folders of who needs the library and of who loaded that; a RUNPATH takes its own away."""
-    found: list[str] = []
+    folders: list[str] = []
     if by.identity.search and not by.identity.rpath:
-        return found
+        return folders
     at: _Loaded | None = by
     while at is not None:
         if at.identity.rpath:
-            found += [_expanded(each, at) for each in at.identity.search]
+            folders += [_expanded(folder, at) for folder in at.identity.search]
         at = at.by
-    return found
+    return folders
 
 
 def _in(folders: Sequence[str], name: str, levels: Sequence[str]) -> Iterator[Path]:
@@ -183,7 +185,7 @@ def cache_of(data: bytes) -> dict[str, tuple[str, ...]]:
     if start < 0 or len(data) < start + _HEADER.size:
         return {}
     _, count, _ = _HEADER.unpack_from(data, start)
-    found: dict[str, dict[str, None]] = {}
+    names: dict[str, dict[str, None]] = {}
     for number in range(min(count, len(data) // _ENTRY.size)):
         at = start + _HEADER.size + number * _ENTRY.size
         if at + _ENTRY.size > len(data):
@@ -191,8 +193,8 @@ def cache_of(data: bytes) -> dict[str, tuple[str, ...]]:
         _, key, value, _, _ = _ENTRY.unpack_from(data, at)
         name, file = (_text(data, start + offset) for offset in (key, value))
         if name and file.startswith("/"):
-            found.setdefault(name, {})[file] = None
-    return {name: tuple(files) for name, files in found.items()}
+            names.setdefault(name, {})[file] = None
+    return {name: tuple(files) for name, files in names.items()}
 
 
 def _text(data: bytes, at: int) -> str:
@@ -210,7 +212,7 @@ def library_folders(
     """
     searched = {path: set(_origins(path, dynamic.search)) for path, dynamic in dynamics.items()}
     anywhere = {folder for folders in searched.values() for folder in folders}
-    found: dict[str, None] = {}
+    versions: dict[str, None] = {}
     for file in files:
         if file.kind != "library":
             continue
@@ -219,8 +221,8 @@ def library_folders(
         # What nothing needs is opened by its name, which any of them may do.
         places = [searched[path] for path in needers] or [anywhere]
         if not all(place.intersection(folders) for place in places):
-            found.update(dict.fromkeys(folders))
-    return tuple(found)
+            versions.update(dict.fromkeys(folders))
+    return tuple(versions)
 
 
 def _folders_of(library: BuiltFile, names: Mapping[str, str]) -> tuple[str, ...]:

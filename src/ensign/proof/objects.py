@@ -60,14 +60,14 @@ def read_object(name: str, source: Path | bytes) -> ObjectFacts | None:
     try:
         with elf_of(source) as elf:
             units = tuple(recorded_units(elf, source, name)) or tuple(_lto_units(elf, name))
-            said = tuple(filter(None, map(compiler_of_comment, comments(elf))))
+            compilers = tuple(filter(None, map(compiler_of_comment, comments(elf))))
             needs = frozenset(
                 symbol.name for symbol in symbols_of(elf, ".symtab") if not symbol.defined
             )
     except DamagedFile:
         return ObjectFacts(name, (), (), language, frozenset(), frozenset()) if language else None
     checked = frozenset(need for need in needs if need.endswith("_chk"))
-    return ObjectFacts(name, units, said, language, checked, needs & FORTIFIED)
+    return ObjectFacts(name, units, compilers, language, checked, needs & FORTIFIED)
 
 
 def _lto_units(elf: BoundedElf, name: str) -> Iterator[Unit]:

@@ -70,19 +70,19 @@ def order_groups(objects: Mapping[str, Path]) -> tuple[frozenset[str], ...]:
     Those that cannot be read keep it with all that have constructors. Equal code counts as one
     definition: whichever a linker takes does the same.
     """
-    found = {name: _read(path) for name, path in objects.items()}
+    symbols = {name: _read(path) for name, path in objects.items()}
     by_need: dict[str, set[str]] = defaultdict(set)
     by_symbol: dict[str, set[str]] = defaultdict(set)
-    for name, found_file in found.items():
+    for name, found_file in symbols.items():
         for purpose in found_file.purposes:
             by_need[purpose].add(name)
         for symbol in found_file.weak:
             by_symbol[symbol].add(name)
     several = {symbol: names for symbol, names in by_symbol.items() if len(names) > 1}
     contents = {
-        name: _contents(objects[name], {each: found[name].weak[each] for each in wanted})
+        name: _contents(objects[name], {each: symbols[name].weak[each] for each in wanted})
         for name in objects
-        if (wanted := found[name].weak.keys() & several.keys())
+        if (wanted := symbols[name].weak.keys() & several.keys())
     }
     differing = [
         names
@@ -151,8 +151,8 @@ def _digests(elf: BoundedElf, wanted: Mapping[str, int]) -> Iterator[tuple[str, 
         digest = hashlib.sha256(f"{section.name} {section.size}".encode())
         if section.kind != _NOBITS:
             digest.update(elf.piece(section.at, section.size))
-        for each in filled[index]:
-            digest.update(_places_and_types(elf, each))
+        for name in filled[index]:
+            digest.update(_places_and_types(elf, name))
         yield symbol, digest.digest()
 
 

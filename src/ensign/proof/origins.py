@@ -127,14 +127,14 @@ class _Tracer:
 
     def _by_name(self, name: str) -> Call | None:
         """The last call that linked a file of that name, which was changed afterwards."""
-        found = None
+        last = None
         for call in self._evidence.calls:
             driver = call.is_compiler or call.is_rust
             linked = call.tool == "ld" or (driver and call.line.links)
             if call.exit == 0 and linked:
                 named = call.line.output or "a.out"
-                found = call if PurePosixPath(named).name == name else found
-        return found
+                last = call if PurePosixPath(named).name == name else last
+        return last
 
     def _call(self, call: Call, output: str, origin: _FoundOrigin) -> None:
         """Adds what a call put into its output."""
@@ -201,9 +201,9 @@ class _Tracer:
 
     def _assembled(self, path: str, member: str, name: str, origin: _FoundOrigin) -> None:
         """An assembler was called by hand, or by a compiler that is not recorded."""
-        units, said = _read(self._evidence.place.find(path, "/"), member)
-        if said or any(unit.kind is not UnitKind.ASSEMBLER for unit in units):
-            origin.strays[name] = Stray(name, Why.UNRECORDED, "", units, said)
+        units, problems = _read(self._evidence.place.find(path, "/"), member)
+        if problems or any(unit.kind is not UnitKind.ASSEMBLER for unit in units):
+            origin.strays[name] = Stray(name, Why.UNRECORDED, "", units, problems)
 
     def _stray(self, digest: str, path: str, member: str, name: str) -> Stray:
         was = self._before.get(digest)

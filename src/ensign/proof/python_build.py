@@ -49,8 +49,8 @@ def _variables(interpreter: Path) -> dict[str, str]:
     for folder in interpreter.parents[:2]:
         for place in (folder / version, folder / "lib" / version):
             for file in sorted(place.glob("_sysconfigdata_*.py")):
-                if found := _read(file):
-                    return found
+                if settings := _read(file):
+                    return settings
     return {}
 
 

@@ -89,14 +89,14 @@ def proof_after(linked: Proof, artifact: Path) -> Proof:
 def link_of(calls: Sequence[Call], place: TreePlace, artifact: Path) -> Call | None:
     """The last call that linked the artifact; None if none did, or under another name."""
     name = artifact.name
-    found = None
+    last = None
     for call in calls:
         if not call.has_linked:
             continue
         output = place.find(call.line.output or "a.out", call.cwd)
         if output.name == name and (not output.exists() or _same(output, artifact)):
-            found = call
-    return found
+            last = call
+    return last
 
 
 def _same(left: Path, right: Path) -> bool:
@@ -111,8 +111,8 @@ def read_tree(tree: Path) -> tuple[Objects, tuple[UnindexedArchive, ...]]:
         if path.is_symlink() or not path.is_file():
             continue
         if name.endswith(".o"):
-            found = intermediate(path)
-            languages.append((found.language, found.fat))
+            compiler = intermediate(path)
+            languages.append((compiler.language, compiler.fat))
         elif name.endswith(".a"):
             archive = unindexed_archive(path, name)
             unindexed += [archive] if archive else []
@@ -237,5 +237,5 @@ def _of_file(tree: Path, name: str) -> Iterator[str]:
         flags = section.get("rustflags") if isinstance(section, Mapping) else None
         words = flags if isinstance(flags, list) else [flags] if flags else []
         if words:
-            said = " ".join(map(str, words))[:_LONGEST]
-            yield f"{name}: {key}.rustflags = {said}"
+            shown_words = " ".join(map(str, words))[:_LONGEST]
+            yield f"{name}: {key}.rustflags = {shown_words}"

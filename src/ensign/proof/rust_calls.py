@@ -89,7 +89,7 @@ def externs(call: Call) -> dict[str, str]:
     """The crates that a call is given, by the names that its source has for them."""
     given = [value for name, value in pairwise(call.ran) if name == "--extern"]
     given += [word[9:] for word in call.ran if word.startswith("--extern=")]
-    pairs = (each.rpartition(":")[2].partition("=") for each in given)
+    pairs = (option.rpartition(":")[2].partition("=") for option in given)
     return {name: path for name, equals, path in pairs if equals}
 
 

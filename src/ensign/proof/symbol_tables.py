@@ -89,8 +89,8 @@ def _is_data(section: Section) -> bool:
 def _functions(elf: BoundedElf, section: str) -> tuple[Iterator[tuple[int, int, int]], bytes]:
     """Name's place, section and address of each function; and the names."""
     wide = elf.is_wide
-    found = _read_table(elf, section, _WIDE_PLACE if wide else _NARROW_PLACE)
-    entries, names = found or (iter(()), b"")
+    places = _read_table(elf, section, _WIDE_PLACE if wide else _NARROW_PLACE)
+    entries, names = places or (iter(()), b"")
     ordered = (entry if wide else (entry[0], entry[2], entry[3], entry[1]) for entry in entries)
     functions = (
         (at, index, address)
@@ -102,9 +102,9 @@ def _functions(elf: BoundedElf, section: str) -> tuple[Iterator[tuple[int, int, 
 
 def symbols_of(elf: BoundedElf, section: str) -> Iterator[Symbol]:
     """All of `.symtab` or `.dynsym`; the latter is found without section headers, too."""
-    found = _table(elf, section)
-    if found is not None:
-        entries, names = found
+    table = _table(elf, section)
+    if table is not None:
+        entries, names = table
         for at, info, index in entries:
             local, chosen = info >> 4 == _LOCAL, info & _TYPE_BITS == _IFUNC
             yield Symbol(_name(names, at), index != 0, local, chosen)
@@ -120,10 +120,10 @@ def symbols_of(elf: BoundedElf, section: str) -> Iterator[Symbol]:
 
 def defined_among(elf: BoundedElf, section: str, wanted: Collection[str]) -> frozenset[str]:
     """Those of the wanted names that a table defines, without reading all names."""
-    found = _table(elf, section)
-    if found is None:
+    table = _table(elf, section)
+    if table is None:
         return frozenset()
-    entries, names = found
+    entries, names = table
     places: dict[int, str] = {}
     for name in wanted:
         text = name.encode() + b"\0"
@@ -136,9 +136,9 @@ def defined_among(elf: BoundedElf, section: str, wanted: Collection[str]) -> fro
 
 def weak_definitions(elf: BoundedElf) -> Iterator[tuple[str, int]]:
     """Definitions of an object that others may define too: names, and numbers of sections."""
-    found = _table(elf, ".symtab")
-    if found is not None:
-        entries, names = found
+    table = _table(elf, ".symtab")
+    if table is not None:
+        entries, names = table
         for at, info, index in entries:
             if info >> 4 in _WEAK and 0 < index <= _LAST_SECTION:
                 yield _name(names, at), index

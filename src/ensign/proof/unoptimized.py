@@ -33,16 +33,16 @@ _OF_REGISTERS = ("rbx", "r12", "r13", "r14", "r15")
 
 def _families() -> dict[str, str]:
     """Each name of a register, and what the whole register is called."""
-    found: dict[str, str] = {}
+    whole: dict[str, str] = {}
     for name in ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp"):
         low = name[0] + "l" if name[1] == "x" else name + "l"
-        found |= dict.fromkeys((f"r{name}", f"e{name}", name, low), f"r{name}")
-        found |= {name[0] + "h": f"r{name}"} if name[1] == "x" else {}
+        whole |= dict.fromkeys((f"r{name}", f"e{name}", name, low), f"r{name}")
+        whole |= {name[0] + "h": f"r{name}"} if name[1] == "x" else {}
     for number in range(8, 16):
-        found |= dict.fromkeys((f"r{number}{end}" for end in ("", "d", "w", "b")), f"r{number}")
+        whole |= dict.fromkeys((f"r{number}{end}" for end in ("", "d", "w", "b")), f"r{number}")
     for number in range(32):
-        found |= dict.fromkeys((f"{kind}mm{number}" for kind in "xyz"), f"xmm{number}")
-    return found
+        whole |= dict.fromkeys((f"{kind}mm{number}" for kind in "xyz"), f"xmm{number}")
+    return whole
 
 
 _FAMILIES = _families()
@@ -85,13 +85,13 @@ class _State:
 
     def moved(self) -> None:
         """The stack pointer has."""
-        self.held = {slot: each for slot, each in self.held.items() if "rbp" in slot}
+        self.held = {slot: value for slot, value in self.held.items() if "rbp" in slot}
 
     def written(self, register: str) -> None:
         """A register has another value."""
         self.fresh.discard(register)
         if self.held:
-            self.held = {slot: each for slot, each in self.held.items() if each[0] != register}
+            self.held = {slot: value for slot, value in self.held.items() if value[0] != register}
 
     def loaded(self, slot: str, width: str, register: str) -> None:
         """A slot is read, into a register or for a calculation with it."""
@@ -257,8 +257,8 @@ def read_unoptimized(source: Path | bytes) -> Unoptimized | None:
 def together(objects: Iterable[bytes]) -> Unoptimized:
     """Members of an archive, or as many of them as are read of one file."""
     unoptimized, size = Unoptimized(whole=True), 0
-    for each in objects:
-        look, size = read_unoptimized(each), size + len(each)
+    for path in objects:
+        look, size = read_unoptimized(path), size + len(path)
         if look is None:
             continue
         sums = {name: getattr(unoptimized, name) + getattr(look, name) for name in _SUMS}
@@ -326,20 +326,20 @@ def _look(use: StackUse) -> _Look:
 
 
 def _judged(read: Sequence[_Read]) -> Unoptimized:
-    bad = [each for each in read if each.look is _Look.UNOPTIMIZED]
-    told = len(bad) + sum(each.look is _Look.OPTIMIZED for each in read)
+    bad = [one for one in read if one.look is _Look.UNOPTIMIZED]
+    told = len(bad) + sum(one.look is _Look.OPTIMIZED for one in read)
     others = told - len(bad)
     whole = bool(bad) and (len(bad) >= _WHOLE * told or others <= _FEW_OTHERS)
     if whole and not _is_enough(bad, others):
         return Unoptimized(looked_at=len(read), functions=told)
     if not whole:
-        bad = [each for run in _runs(read) for each in run if each.look is _Look.UNOPTIMIZED]
-    uses = [each.use for each in bad if each.use is not None]
+        bad = [one for run in _runs(read) for one in run if one.look is _Look.UNOPTIMIZED]
+    uses = [one.use for one in bad if one.use is not None]
     return Unoptimized(
         looked_at=len(read),
         functions=told,
         unoptimized=len(bad),
-        names=tuple(each.name for each in bad if each.name)[:_FEW_NAMES],
+        names=tuple(one.name for one in bad if one.name)[:_FEW_NAMES],
         framed=sum(use.framed for use in uses),
         instructions=sum(use.read for use in uses),
         slots=sum(use.slots for use in uses),

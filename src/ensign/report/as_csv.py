@@ -93,7 +93,7 @@ def _rows(result: Result, prefix: str = "") -> list[list[Cell]]:
         )
         rows.append([*names, *cells])
     for failure in result.failures:
-        said = {
+        columns = {
             "scope": f"{prefix}failed",
             "workload": failure.workload,
             "variant": failure.variant,
@@ -101,7 +101,7 @@ def _rows(result: Result, prefix: str = "") -> list[list[Cell]]:
             "direction": "failed",
             "command": dict(result.commands).get(failure.variant, ""),
         }
-        rows.append([said.get(column, "") for column in _COLUMNS])
+        rows.append([columns.get(column, "") for column in _COLUMNS])
     points: dict[Cell, tuple[Cell, ...]] = {
         workload: (curve_set.name, curve_set.parameter, _number(value))
         for curve_set in result.curves
@@ -114,7 +114,7 @@ def _baseline(result: Result, measured: VariantFacts, prefix: str) -> list[Cell]
     """The row of the baseline on one workload; nothing for other variants."""
     if measured.variant != result.baseline:
         return []
-    said = {
+    row = {
         "scope": f"{prefix}workload",
         "workload": measured.workload,
         "variant": result.baseline,
@@ -123,7 +123,7 @@ def _baseline(result: Result, measured: VariantFacts, prefix: str) -> list[Cell]
         "executions": result.rounds_done,
         "baseline_cost_ns": _number(measured.cost_ns),
     }
-    head = [said.get(column, "") for column in _COLUMNS[:-_FACTS]]
+    head = [row.get(column, "") for column in _COLUMNS[:-_FACTS]]
     return [*head, *_facts(result, measured)]
 
 

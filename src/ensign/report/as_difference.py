@@ -46,8 +46,8 @@ def text(difference: StudyDifference, width: int = 80) -> str:
         for name, a, b in table.rows:
             lines += wrapped(f"{name}: A {a}; B {b}", width)
     lines += ["", _SIGNIFICANT]
-    for each in view.significant:
-        lines += wrapped(each, width)
+    for line in view.significant:
+        lines += wrapped(line, width)
     lines += [""]
     for note in view.notes:
         lines += wrapped(note, width)
@@ -63,7 +63,7 @@ def markdown(difference: StudyDifference) -> str:
         *(f"> ⚠️ {safe(warning)}" for warning in view.warnings),
         grid(view.suite),
         f"#### {_SIGNIFICANT}",
-        "\n".join(f"- {safe(each)}" for each in view.significant),
+        "\n".join(f"- {safe(line)}" for line in view.significant),
         *(folded(table) for table in (*view.differing, *view.workloads)),
         "\n".join(f"- {safe(note)}" for note in view.notes),
     ]
@@ -72,7 +72,7 @@ def markdown(difference: StudyDifference) -> str:
 
 def as_json(difference: StudyDifference) -> str:
     """Ratios of cost ratios (above 1: relatively slower in B); what is infinite is null."""
-    said = {
+    document = {
         "a": asdict(difference.a),
         "b": asdict(difference.b),
         "baseline": difference.baseline,
@@ -89,7 +89,7 @@ def as_json(difference: StudyDifference) -> str:
         "only_b": difference.only_b,
         "findings": [asdict(finding) for finding in difference.findings],
     }
-    return json_visible(json.dumps(said, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
+    return json_visible(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def _change(change: RatioChange, difference: StudyDifference) -> dict[str, object]:
@@ -218,7 +218,7 @@ def _machine(difference: StudyDifference) -> tuple[str, ...]:
 
 
 def _names(differing: tuple[Differing, ...]) -> tuple[str, ...]:
-    return tuple(each.name for each in differing)
+    return tuple(axis.name for axis in differing)
 
 
 def _alone(difference: StudyDifference) -> tuple[str, ...]:

@@ -26,8 +26,8 @@ def text(fleet: Fleet, width: int = 80, *, every_workload: bool = False) -> str:
     """For a terminal or a file: prose wrapped, tables as wide as they must be."""
     view = fleet_view(fleet)
     lines: list[str] = []
-    for each in view.sentences:
-        lines += wrapped(each, width)
+    for line in view.sentences:
+        lines += wrapped(line, width)
     for warning in view.warnings:
         lines += wrapped(f"! {warning}", width)
     for table in (view.suite, view.hosts, *(view.workloads if every_workload else ())):
@@ -55,7 +55,7 @@ def markdown(fleet: Fleet) -> str:
 
 def as_json(fleet: Fleet) -> str:
     """Cost ratios against the baseline (below 1: faster); null where nothing is claimed."""
-    said = {
+    document = {
         **{name: getattr(fleet, name) for name in ("name", "title", "baseline", "twin")},
         "metric": fleet.metric.value,
         "level": fleet.level,
@@ -73,7 +73,7 @@ def as_json(fleet: Fleet) -> str:
         "left_out": fleet.left_out,
         "findings": [asdict(finding) for finding in fleet.findings],
     }
-    return json_visible(json.dumps(said, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
+    return json_visible(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def _row(row: FleetRow) -> dict[str, object]:
@@ -183,8 +183,8 @@ def _by_kind(row: FleetRow) -> Iterator[str]:
 
 def _own_builds(fleet: Fleet) -> Iterator[str]:
     for kind_choice in fleet.own_builds:
-        said = sentence(kind_choice.comparison, None, against=True)
-        yield f"On {clean(kind_choice.kind)} {said}: one build for all gives that up."
+        verdict = sentence(kind_choice.comparison, None, against=True)
+        yield f"On {clean(kind_choice.kind)} {verdict}: one build for all gives that up."
     if fleet.choice and not fleet.own_builds:
         yield "No other build is shown to be faster on any kind."
 

@@ -225,25 +225,25 @@ def _confirmation(result: Result) -> Phase | None:
 
 
 def _twin(result: Result) -> tuple[str, ...]:
-    found = [
+    sentences = [
         twin_sentence(compared.comparison, result.margin)
         for compared in result.suite
         if compared.comparison.variant == result.twin
     ]
-    each = [
+    by_variant = [
         one.comparison.direction
         for one in result.workloads
         if one.comparison.variant == result.twin
     ]
-    if len(each) > 1:
-        out = len(each) - each.count(Direction.UNCLEAR)
-        expected = len(each) * (1 - result.level)
-        found.append(
-            f"{out} of its {pluralize(len(each), 'workload interval')} "
+    if len(by_variant) > 1:
+        out = len(by_variant) - by_variant.count(Direction.UNCLEAR)
+        expected = len(by_variant) * (1 - result.level)
+        sentences.append(
+            f"{out} of its {pluralize(len(by_variant), 'workload interval')} "
             f"{'excludes' if out == 1 else 'exclude'} zero; by chance about "
             f"{expected:.1f} would."
         )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def _measured(result: Result) -> list[MeasuredRow]:

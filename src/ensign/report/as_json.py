@@ -93,7 +93,8 @@ def _rows_of(result: Result) -> dict[str, Json]:
             _fields(significant, "variant slower faster") for significant in result.significant
         ],
         "factorial": {
-            kind: [_effect(each) for each in getattr(result.factorial, kind)] for kind in effects
+            kind: [_effect(effect) for effect in getattr(result.factorial, kind)]
+            for kind in effects
         },
         "latency": [
             {
@@ -133,9 +134,9 @@ def _workload(compared: WorkloadComparison, result: Result) -> dict[str, Json]:
 
 
 def _failed(failure: VariantFailure, result: Result) -> dict[str, Json]:
-    said = asdict(failure)
-    name = said.pop("variant")
-    return {"variant": name, **said, "command": dict(result.commands).get(name)}
+    document = asdict(failure)
+    name = document.pop("variant")
+    return {"variant": name, **document, "command": dict(result.commands).get(name)}
 
 
 def _effect(effect: Effect) -> dict[str, Json]:
@@ -256,9 +257,9 @@ def _trial(trial: Trial) -> dict[str, Json]:
 
 
 def _totals(totals: VariantTotals) -> dict[str, Json]:
-    said = {**asdict(totals), "counters": dict(totals.counters)}
-    del said["code_samples"]  # only studies ask for them, whose trials are in their store
-    return said
+    document = {**asdict(totals), "counters": dict(totals.counters)}
+    del document["code_samples"]  # only studies ask for them, whose trials are in their store
+    return document
 
 
 def _slice(record: SliceRecord) -> list[Json]:
@@ -280,7 +281,7 @@ def _plain(value: Any) -> Json:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, tuple):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     plain: Json = value.value if isinstance(value, Enum) else value

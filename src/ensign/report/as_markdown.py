@@ -55,15 +55,15 @@ def render(result: Result) -> str:
         *_curves(result),
         *_findings(findings_of(result)),
     ]
-    said = folded("How this was measured", _notes((*notes(result), *redo_notes(result))))
+    text = folded("How this was measured", _notes((*notes(result), *redo_notes(result))))
     commands = [folded("Commands", _commands(result))] if result.commands else []
     if view.has_workloads:
         parts += _by_workload(view)
     parts += _choices(result, view)
     parts += _latency(result)
     if view.has_workloads:
-        parts += _each_variant(result, view, sum(map(len, [*parts, said, *commands])))
-    return "\n\n".join([*parts, *commands, said, _made(result.version, result.made_at)]) + "\n"
+        parts += _each_variant(result, view, sum(map(len, [*parts, text, *commands])))
+    return "\n\n".join([*parts, *commands, text, _made(result.version, result.made_at)]) + "\n"
 
 
 def _by_workload(view: ResultView) -> list[str]:
@@ -210,11 +210,11 @@ def _choices(result: Result, view: ResultView) -> list[str]:
     effects, trade = effects_view(result), trade_view(result, view)
     parts = []
     if effects is not None:
-        said = "\n".join(f"- {safe(sentence)}" for sentence in effects.sentences)
-        parts.append(folded("What each choice is worth", f"{said}\n\n{safe(effects.note)}"))
+        text = "\n".join(f"- {safe(sentence)}" for sentence in effects.sentences)
+        parts.append(folded("What each choice is worth", f"{text}\n\n{safe(effects.note)}"))
     if trade is not None and trade.sentences:
-        said = "\n".join(f"- {safe(sentence)}" for sentence in trade.sentences)
-        parts.append(folded("Speed against size and build time", f"{said}\n\n{_trade(trade)}"))
+        text = "\n".join(f"- {safe(sentence)}" for sentence in trade.sentences)
+        parts.append(folded("Speed against size and build time", f"{text}\n\n{_trade(trade)}"))
     return parts
 
 

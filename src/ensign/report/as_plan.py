@@ -30,8 +30,8 @@ def plan(expected: Expectation, width: int = 80) -> str:
         lines += _wrapped(f"  {name}: {command}", width)
     for names, how in _modes(expected.modes):
         lines += _wrapped(f"  {names}: {how}", width)
-    for each in expected.inputs:
-        lines += _wrapped(f"Made first: {clean(each)}", width)
+    for item in expected.inputs:
+        lines += _wrapped(f"Made first: {clean(item)}", width)
     if expected.confirming is not None:
         finalists, rounds = expected.confirming
         lines += _wrapped(
@@ -80,7 +80,7 @@ def on_cluster(cluster: Cluster, expected: Expectation, budget_ns: float, width:
             f"A single host says nothing of its kind: {', '.join(map(clean, alone))} will have no "
             "claim, nor will the fleet."
         )
-    lines = ["", "On the cluster:", *(each for one in sentences for each in _wrapped(one, width))]
+    lines = ["", "On the cluster:", *(line for one in sentences for line in _wrapped(one, width))]
     return "\n".join(lines) + "\n"
 
 
@@ -138,10 +138,10 @@ def _work(work: tuple[Work, ...]) -> list[str]:
     """A row for each kind of work and one for all of it."""
     rows = [("", "to do", "there", "time", "disk", "")]
     rows += [
-        (each.name, _waiting(each.waiting), str(each.there),
-         _time(each.wall_s), _disk(each.disk_bytes),
-         _BASIS[each.basis] if each.waiting != 0 else "")
-        for each in work
+        (item.name, _waiting(item.waiting), str(item.there),
+         _time(item.wall_s), _disk(item.disk_bytes),
+         _BASIS[item.basis] if item.waiting != 0 else "")
+        for item in work
     ]  # fmt: skip
     rows.append(("in all", "", "", *_total(work), ""))
     name, *numbers, basis = (max(map(len, column)) for column in zip(*rows, strict=True))
@@ -159,9 +159,9 @@ def _work(work: tuple[Work, ...]) -> list[str]:
 
 def in_all(work: Sequence[Work]) -> tuple[float, int, bool]:
     """The time of all work (s) and its disk (bytes), as far as they are known, and if they are."""
-    known = not any(each.wall_s is None for each in work)
-    disk_bytes = sum(each.disk_bytes or 0 for each in work)
-    return sum(each.wall_s or 0.0 for each in work), disk_bytes, known
+    known = not any(step.wall_s is None for step in work)
+    disk_bytes = sum(step.disk_bytes or 0 for step in work)
+    return sum(step.wall_s or 0.0 for step in work), disk_bytes, known
 
 
 def _time(wall_s: float | None) -> str:
@@ -193,10 +193,10 @@ def before_run(expected: Expectation) -> str:
     """One line for the start of a run: what is ahead, and how long it takes."""
     ahead = [work for work in expected.work if work.waiting != 0 and work.wall_s != 0]
     parts = [_ahead(work) for work in ahead]
-    said = "; ".join(parts) or "everything is there already"
+    text = "; ".join(parts) or "everything is there already"
     wall_s, _, known = in_all(ahead)
     total = f"; in all {_time(wall_s)}" if len(parts) > 1 and known else ""
-    return f"expected: {said}{total}"
+    return f"expected: {text}{total}"
 
 
 def _ahead(work: Work) -> str:

@@ -119,12 +119,12 @@ def _why(result: Result, measured: SuiteComparison | None) -> Iterator[str]:
 
 
 def _caveats(doubts: Iterable[str], build: BuildFacts, result: Result) -> Iterator[str]:
-    found = (
+    texts = (
         f"{finding.text} ({finding.code})"
         for finding in findings_of(result)
         if finding.severity is not Severity.NOTE and finding.subject in ("", build.variant)
     )
-    lines = [*doubts, *verdict_of(result).caveats, *found]
+    lines = [*doubts, *verdict_of(result).caveats, *texts]
     yield "\n".join(f"- {safe(clean(line))}" for line in dict.fromkeys(lines))
 
 

@@ -88,9 +88,9 @@ def _brief(page: Page, result: Result) -> None:
     if shown.functions and not result.withheld:
         _how_made(page, findings)
     # The verdict has the errors.
-    said = [listed for listed in briefly_told(findings) if listed.severity is not Severity.ERROR]
-    page.findings(said[:_MOST_FINDINGS], cropped=True)
-    more = len(list_findings(findings)) - len(said[:_MOST_FINDINGS])
+    brief = [listed for listed in briefly_told(findings) if listed.severity is not Severity.ERROR]
+    page.findings(brief[:_MOST_FINDINGS], cropped=True)
+    more = len(list_findings(findings)) - len(brief[:_MOST_FINDINGS])
     others = f"{pluralize(more, 'more finding')}, and how" if more else "How"
     page.line(f"{others} it was measured: --details", "dim")
 
@@ -348,8 +348,8 @@ def _effects(page: Page, result: Result, view: ResultView) -> None:
         for sentence in effects.sentences:
             page.line(sentence)
         explored = EXPLORED if result.confirmation else ""
-        said = f"{explored}Significant after Holm; under each condition: see the HTML and JSON."
-        page.line(said, "dim")
+        text = f"{explored}Significant after Holm; under each condition: see the HTML and JSON."
+        page.line(text, "dim")
         page.blank()
     if trade is not None and trade.sentences:
         page.heading("Speed against size and build time")
@@ -455,8 +455,8 @@ def _curves(page: Page, result: Result, *, brief: bool) -> None:
 
     for curve_set in curves_views(result):
         if brief:
-            said = " ".join(curve_set.sentences) or "a table: --details"
-            page.line(f"{curve_set.name}: {said}")
+            text = " ".join(curve_set.sentences) or "a table: --details"
+            page.line(f"{curve_set.name}: {text}")
             page.blank()
             continue
         table = _new_table(curve_set.name, ruled=False)

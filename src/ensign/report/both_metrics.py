@@ -21,15 +21,15 @@ def both_said(comparison: Comparison, *, apart: bool = False) -> str:
     conjunction, subject = "but", comparison.direction is Direction.UNCLEAR
     if other.direction is Direction.UNCLEAR:
         unshown = "about equal" if other.size is Size.WITHIN else "unclear"
-        said, subject = f"{'is ' if apart else ''}{unshown} by {METRICS[other.metric]}", False
+        text, subject = f"{'is ' if apart else ''}{unshown} by {METRICS[other.metric]}", False
     elif comparison.direction is other.direction:
         only = other.says_much_less(comparison)
-        conjunction, said = "but" if only else "and", claim(other, only=only)
+        conjunction, text = "but" if only else "and", claim(other, only=only)
     else:
-        said = claim(other)
+        text = claim(other)
     if apart:
-        return f"{conjunction.capitalize()} it {said}"
-    return f", {conjunction} {'it ' if subject else ''}{said}"
+        return f"{conjunction.capitalize()} it {text}"
+    return f", {conjunction} {'it ' if subject else ''}{text}"
 
 
 def why_they_disagree(comparison: Comparison) -> str:

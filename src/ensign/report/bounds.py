@@ -42,9 +42,9 @@ def bound_table(result: Result) -> Table:
 
     Its name is the first cell. Columns of which nothing is known are left out.
     """
-    found = {(finding.code, finding.subject) for finding in findings_of(result)}
+    codes = {(finding.code, finding.subject) for finding in findings_of(result)}
     rows = [
-        _row(name, facts, shares, [text for code, text in _BOUNDS.items() if (code, name) in found])
+        _row(name, facts, shares, [text for code, text in _BOUNDS.items() if (code, name) in codes])
         for name, (facts, shares) in _shares(result).items()
     ]
     known = [n for n in range(len(_COLUMNS)) if n == 0 or any(row[n] for row in rows)]
@@ -58,12 +58,12 @@ def bound_table(result: Result) -> Table:
 def _shares(result: Result) -> dict[str, tuple[VariantFacts, TimeShares]]:
     """By the name of a row, of which tests of one execution are the same."""
     single = not any(facts.workload for facts in result.measured)
-    found: dict[str, tuple[VariantFacts, TimeShares]] = {}
+    shares: dict[str, tuple[VariantFacts, TimeShares]] = {}
     for used in result.measured:
         if used.shares and (single or used.variant == result.baseline):
             name = used.variant if single else workload_of(used.workload)
-            found.setdefault(name, (used, used.shares))
-    return found
+            shares.setdefault(name, (used, used.shares))
+    return shares
 
 
 def _row(

@@ -111,12 +111,12 @@ def dots(rows: Sequence[Dots], margin: float | None, title: str) -> Markup:
             if row.mean.is_finite:
                 ink = (drawing.INK, drawing.INK)
                 chart.canvas.dot((chart.scale(row.mean.point), y + 6), _DOT, *ink)
-    said = "; ".join(
+    text = "; ".join(
         f"{row.label}: {len(row.speedups)} from {percent(min(row.speedups))} to "
         f"{percent(max(row.speedups))}"
         for row in rows
     )
-    return chart.svg([(row.label, row.value) for row in rows], (title, said))
+    return chart.svg([(row.label, row.value) for row in rows], (title, text))
 
 
 def stacks(rows: Sequence[Stack], title: str) -> Markup:
@@ -131,8 +131,8 @@ def stacks(rows: Sequence[Stack], title: str) -> Markup:
         if row.below:
             _stacked(canvas, row.below, frame.mark(index) + 14, _THIN_STACK, with_counts=False)
     row_texts(canvas, [(row.label, row.value) for row in rows])
-    said = "; ".join(f"{row.label}: {row.said or _counts(row)}" for row in rows)
-    return canvas.svg((title, said))
+    text = "; ".join(f"{row.label}: {row.said or _counts(row)}" for row in rows)
+    return canvas.svg((title, text))
 
 
 def stacks_of(variants: Sequence[VariantWorkloads]) -> tuple[Stack, ...]:
@@ -144,8 +144,8 @@ def stacks_of(variants: Sequence[VariantWorkloads]) -> tuple[Stack, ...]:
 
 
 def _counts(one: Stack) -> str:
-    said = ", ".join(map(str, one.counts))
-    return f"{said} (by the minimum {', '.join(map(str, one.below))})" if one.below else said
+    text = ", ".join(map(str, one.counts))
+    return f"{text} (by the minimum {', '.join(map(str, one.below))})" if one.below else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,11 +267,11 @@ def scatter(points: Sequence[TradePoint], cost: TradeCost, title: str) -> Markup
         canvas.dot((x, height - y), 4.7, inside, tone, 2)
         ink = drawing.INK if front else drawing.MUTED
         canvas.text((label.x, height - label.y), label.text, Type(11, ink, "middle"))
-    said = "; ".join(
+    text = "; ".join(
         f"{point.number} {point.label}: speed {percent(point.speedup)}, {percent(value)}"
         for point, value in known
     )
-    return canvas.svg((title, said))
+    return canvas.svg((title, text))
 
 
 def placed(
@@ -284,14 +284,14 @@ def placed(
     Nothing covers another label or a point, as far as there is space in the `size` (pixels).
     """
     taken: list[Box] = [(x - _RADIUS, y - _RADIUS, x + _RADIUS, y + _RADIUS) for x, y in points]
-    found: dict[int, Label] = {}
+    labels: dict[int, Label] = {}
     for place in sorted(range(len(points)), key=lambda one: -len(texts[one])):
         spots = [spot for text in texts[place] for spot in _spots(points[place], text)]
         free = (spot for spot in spots if _is_free(_box(spot), taken, size))
         label = next(free, _spots(points[place], texts[place][-1])[0])
         taken.append(_box(label))
-        found[place] = label
-    return [found[place] for place in range(len(points))]
+        labels[place] = label
+    return [labels[place] for place in range(len(points))]
 
 
 def _spots(point: tuple[float, float], text: str) -> list[Label]:
@@ -332,12 +332,12 @@ def _texts(point: TradePoint, *, front: bool) -> tuple[str, ...]:
 
 def _grid(canvas: Canvas, across: Scale, up: Scale, title: str) -> None:
     height, look = canvas.height, Type(12, drawing.MUTED, "middle")
-    for x, said in across.ticks(5):
+    for x, label in across.ticks(5):
         canvas.line((x, 0), (x, height), drawing.GRID)
-        canvas.text((x, height + 14), said, look, kind="tick")
+        canvas.text((x, height + 14), label, look, kind="tick")
     canvas.text((across.pixels / 2, height + 34), title, look, kind="tick")
-    for y, said in up.ticks(8):
+    for y, label in up.ticks(8):
         canvas.line((0, height - y), (across.pixels, height - y), drawing.GRID)
-        canvas.text((-6, height - y), said, Type(12, drawing.MUTED, "end"), kind="tick")
+        canvas.text((-6, height - y), label, Type(12, drawing.MUTED, "end"), kind="tick")
     start = -canvas.frame.left + 4
     canvas.text((start, -14), "speedup", Type(12, drawing.MUTED), kind="tick")

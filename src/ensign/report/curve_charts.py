@@ -43,7 +43,7 @@ class _Axis:
         first, last = (math.floor(math.log10(end)) for end in (self.low, self.high))
         powers = [10.0**power for power in range(first, last + 1)]
         many = [step * power for power in powers for step in _DECADE]
-        inside = [each for each in many if self.low <= each <= self.high]
+        inside = [value for value in many if self.low <= value <= self.high]
         whole = [power for power in powers if self.low <= power <= self.high]
         return inside if len(inside) <= _MOST_TICKS else whole
 
@@ -64,8 +64,8 @@ def curves(graph: CurveGraph) -> Markup:
         dash = _DASH if one.is_worst else ""
         canvas.path([(-50, y), (-24, y)], color, dash=dash)
         canvas.text((-18, y), one.label, Type(12, drawing.INK))
-    said = "; ".join(f"{one.label}: {_said(one, graph)}" for one in graph.curves)
-    return canvas.svg((f"{graph.title} over {graph.along}", said))
+    text = "; ".join(f"{one.label}: {_said(one, graph)}" for one in graph.curves)
+    return canvas.svg((f"{graph.title} over {graph.along}", text))
 
 
 def _known(value: float) -> tuple[float, ...]:
@@ -96,19 +96,19 @@ def _curve(canvas: Canvas, one: Drawn, color: Color, places: tuple[Sequence[floa
 
 def _grid(canvas: Canvas, across: _Axis, up: _Axis, graph: CurveGraph) -> None:
     end = -math.inf
-    for value, said in zip(graph.values, graph.ticks, strict=True):
+    for value, label in zip(graph.values, graph.ticks, strict=True):
         x = across(value)
-        half = len(said) * _TICK_LETTER / 2
+        half = len(label) * _TICK_LETTER / 2
         canvas.line((x, 0), (x, _HEIGHT), drawing.GRID)
         if x - half >= end + _TICK_GAP:
             look = Type(12, drawing.MUTED, "middle")
-            canvas.text((x, _HEIGHT + 14), said, look, kind="tick")
+            canvas.text((x, _HEIGHT + 14), label, look, kind="tick")
             end = x + half
     for value in up.ticks():
         y = _HEIGHT - up(value)
         canvas.line((0, y), (across.pixels, y), drawing.GRID)
-        said = graph.said(value) if value else "0"
-        canvas.text((-6, y), said, Type(12, drawing.MUTED, "end"), kind="tick")
+        label = graph.said(value) if value else "0"
+        canvas.text((-6, y), label, Type(12, drawing.MUTED, "end"), kind="tick")
     look = Type(12, drawing.MUTED, "middle")
     canvas.text((across.pixels / 2, _HEIGHT + 33), graph.along, look, kind="tick")
 

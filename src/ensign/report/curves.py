@@ -79,10 +79,10 @@ def _view(curve_set: CurveSet, result: Result, *, explored: bool) -> CurvesView:
         )
         for index, value in enumerate(curve_set.values)
     ]
-    said = () if explored else _sentences(curve_set, result)
+    sentences = () if explored else _sentences(curve_set, result)
     return CurvesView(
         f"{clean(curve_set.name)}: {main.title}",
-        said,
+        sentences,
         (main.along, *(one.label for one in drawn), "worst over best"),
         tuple(rows),
         (main, *others),
@@ -135,8 +135,8 @@ def _rate(
         replace(
             one,
             points=tuple(
-                CurvePoint(each / point.mean, each / point.high, _over(each, point.low))
-                for point, each in zip(one.points, at_one_ns, strict=True)
+                CurvePoint(cost_ns / point.mean, cost_ns / point.high, _over(cost_ns, point.low))
+                for point, cost_ns in zip(one.points, at_one_ns, strict=True)
             ),
         )
         for one in drawn
@@ -162,15 +162,15 @@ def _over(value: float, by: float) -> float:
 
 def _sentences(curve_set: CurveSet, result: Result) -> tuple[str, ...]:
     margin = result.margin
-    found = [
+    sentences = [
         sentence
         for extremes in curve_set.extremes
         for sentence in _of_compiler(extremes, curve_set.curves)
     ]
-    found += _full_link(curve_set, result)
+    sentences += _full_link(curve_set, result)
     if curve_set.crossover is not None and margin is not None:
-        found.append(_crossover(curve_set, plain_share(margin)))
-    return tuple(found)
+        sentences.append(_crossover(curve_set, plain_share(margin)))
+    return tuple(sentences)
 
 
 def _full_link(curve_set: CurveSet, result: Result) -> list[str]:
@@ -179,7 +179,7 @@ def _full_link(curve_set: CurveSet, result: Result) -> list[str]:
     bound = [workload_of(test) in full for test in curve_set.workloads]
     if not bound[-1]:
         return []
-    first = max((place + 1 for place, each in enumerate(bound) if not each), default=0)
+    first = max((place + 1 for place, is_bound in enumerate(bound) if not is_bound), default=0)
     return [f"From {_with_unit(curve_set.values[first], curve_set.unit)} on the link is full."]
 
 
@@ -204,8 +204,8 @@ def value_text(value: float, unit: str) -> str:
 
 
 def _with_unit(value: float, unit: str) -> str:
-    said = value_text(value, unit)
-    return said if not unit or not said[-1].isdigit() else f"{said} {clean(unit)}"
+    text = value_text(value, unit)
+    return text if not unit or not text[-1].isdigit() else f"{text} {clean(unit)}"
 
 
 def _crossover(curve_set: CurveSet, margin: str) -> str:

@@ -308,8 +308,8 @@ class Scale:
 def _tick_text(share: float) -> str:
     if abs(share) < _ZERO:
         return "0"
-    said = f"{abs(share) * 100:.3f}".rstrip("0").rstrip(".")
-    return f"{'+' if share > 0 else _MINUS}{said} %"
+    digits = f"{abs(share) * 100:.3f}".rstrip("0").rstrip(".")
+    return f"{'+' if share > 0 else _MINUS}{digits} %"
 
 
 def axis_above(canvas: Canvas, scale: Scale) -> None:

@@ -225,9 +225,9 @@ def _row(label: str, effect: Effect, margin: float | None) -> EffectRow:
 
 
 def _pairs(effect: Effect) -> str:
-    said = pluralize(effect.groups, "matched pair")
+    count = pluralize(effect.groups, "matched pair")
     where = restriction_words(effect.only)
-    return f"{said}, {'all ' if effect.groups > 1 else ''}{where}" if where else said
+    return f"{count}, {'all ' if effect.groups > 1 else ''}{where}" if where else count
 
 
 def _note(result: Result) -> str:
@@ -270,8 +270,8 @@ def change_words(change: AxisChange) -> str:
         return "giving the flags to the dependencies"
     if axis in _SWITCHES:
         return f"{_switched(axis, new)} instead of {_switched(axis, old)}"
-    said = _said(axis, new)
-    return said if old == DEFAULTS[axis] else f"{said} instead of {clean(old) or 'none'}"
+    text = _said(axis, new)
+    return text if old == DEFAULTS[axis] else f"{text} instead of {clean(old) or 'none'}"
 
 
 def condition_words(conditions: tuple[tuple[str, str], ...]) -> str:

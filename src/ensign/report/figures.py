@@ -39,7 +39,7 @@ class LatencyTable:
 
 def latency_tables(result: Result) -> tuple[LatencyTable, ...]:
     """A table for each workload whose latency was kept."""
-    found = {
+    compared_by_key = {
         (compared.workload, compared.comparison.variant, compared.percentile): compared
         for compared in result.latency
     }
@@ -49,8 +49,11 @@ def latency_tables(result: Result) -> tuple[LatencyTable, ...]:
         LatencyTable(
             clean(name),
             (
-                _baseline([found[name, next(iter(variants)), key] for key, _ in COLUMNS]),
-                *(_row([found[name, variant, key] for key, _ in COLUMNS]) for variant in variants),
+                _baseline([compared_by_key[name, next(iter(variants)), key] for key, _ in COLUMNS]),
+                *(
+                    _row([compared_by_key[name, variant, key] for key, _ in COLUMNS])
+                    for variant in variants
+                ),
             ),
         )
         for name in names

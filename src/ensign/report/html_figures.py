@@ -60,17 +60,19 @@ def suite_figure(result: Result, view: ResultView) -> Figure | None:
     layouts = None if spread is None else Span(speedup(spread.high), speedup(spread.low), 0.0)
     backdrop = Backdrop(result.margin, twin, layouts)
     title = f"Speedup of each build against {clean(result.baseline)}, all workloads"
-    said = ["Speedup over the baseline, which is 0; right of the line is faster."]
-    said.append("Thin lines are the intervals; a hollow bar means that no difference is shown.")
+    sentences = ["Speedup over the baseline, which is 0; right of the line is faster."]
+    sentences.append(
+        "Thin lines are the intervals; a hollow bar means that no difference is shown."
+    )
     if result.margin is not None:
-        said.append(f"Light gray: the margin of {plain_share(result.margin)}.")
+        sentences.append(f"Light gray: the margin of {plain_share(result.margin)}.")
     if twin is not None and twin.is_finite:
-        said.append("Darker gray: the interval of the A/A twin, whose true speedup is 0.")
+        sentences.append("Darker gray: the interval of the A/A twin, whose true speedup is 0.")
     if layouts is not None:
-        said.append("Between the dashed lines another relink of the baseline alone would lie.")
+        sentences.append("Between the dashed lines another relink of the baseline alone would lie.")
     if not view.all_bounded:
-        said.append("Dotted: too few executions for an interval.")
-    return Figure(charts.bars(view.suite, backdrop, title), " ".join(said))
+        sentences.append("Dotted: too few executions for an interval.")
+    return Figure(charts.bars(view.suite, backdrop, title), " ".join(sentences))
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +264,8 @@ def blocks(result: Result, view: ResultView) -> list[Block]:
 def _split(compared: WorkloadComparison) -> Stack:
     user = round(100 * compared.user_share)
     # The second and the fifth color of the bands: gray and blue.
-    said = f"{user} % user"
-    return Stack(clean(compared.workload), said, (0, 100 - user, 0, 0, user, 0), said=said)
+    text = f"{user} % user"
+    return Stack(clean(compared.workload), text, (0, 100 - user, 0, 0, user, 0), said=text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,9 +317,9 @@ def heat_map(view: ResultView) -> HeatMap | None:
 
 
 def _cell(variant: VariantWorkloads, row: Row) -> HeatCell:
-    said = f"{row.label}, {variant.label}: {row.speedup} ({row.interval})"
+    text = f"{row.label}, {variant.label}: {row.speedup} ({row.interval})"
     if row.direction is Direction.UNCLEAR:
-        return HeatCell(UNCLEAR, "", said)
+        return HeatCell(UNCLEAR, "", text)
     point = row.span.point
     digits = 0 if abs(point) >= 0.0995 else 1  # noqa: PLR2004  # four characters fit
-    return HeatCell(str(bisect_left(_EDGES, point)), signed(point, digits), said)
+    return HeatCell(str(bisect_left(_EDGES, point)), signed(point, digits), text)

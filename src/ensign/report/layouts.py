@@ -45,16 +45,16 @@ def scope(result: Result) -> str:
     if layouts is None:
         return ONE_LAYOUT
     if layouts.raced:
-        said = (
+        text = (
             "These flags, layouts as sampled, this host and boot, these workloads. Rounds took "
             f"turns with {layouts.raced} relinks of each variant ({clean(layouts.kind)}), the "
             "twin with its own; an interval counts relinks, not executions."
         )
         if layouts.unable:
-            said += (
+            text += (
                 f" {listed(layouts.unable)} could not be relinked: there it speaks of one binary."
             )
-        return said
+        return text
     return (
         "These binaries, this host and boot, these workloads. It speaks of these binaries, not of "
         "these flags: only the baseline was relinked, to see how much the order of code in memory "
@@ -122,18 +122,18 @@ def _span(low_ratio: float, high_ratio: float) -> Span:
 
 
 def _spread(layouts: LayoutFacts, result: Result) -> str:
-    whole, *each = layouts.spreads
+    whole, *single = layouts.spreads
     measured = between(_span(whole.least, whole.greatest))
     text = (
         f"{pluralize(whole.relinks, 'relink')} of {clean(result.baseline)} "
         f"({clean(layouts.kind)}), raced against its natural link over all workloads, "
         f"lay {measured}; another one lies {_ends(whole)} ({plain_share(result.level)})."
     )
-    if each:
+    if single:
         cells = (
             f"{clean(spread.workload)} {signed(speedup(spread.greatest))} to "
             f"{percent(speedup(spread.least))}"
-            for spread in each
+            for spread in single
         )
         text += f" Measured by workload: {', '.join(cells)}."
     return text
@@ -148,8 +148,8 @@ def _splits(layouts: LayoutFacts, result: Result) -> list[str]:
     )
     if not layouts.raced:
         return [f"{head}: {_split(layouts.splits[0])}."]
-    each = "; ".join(f"{clean(split.variant)} {_split(split)}" for split in layouts.splits)
-    return [f"{head}, against the baseline: {each}."]
+    text = "; ".join(f"{clean(split.variant)} {_split(split)}" for split in layouts.splits)
+    return [f"{head}, against the baseline: {text}."]
 
 
 def _split(split: LayoutSplit) -> str:
@@ -214,15 +214,15 @@ def wide_spreads(result: Result) -> tuple[str, ...]:
     if not wide:
         return ()
     wide.sort(key=lambda layouts: -(layouts.sd or 0.0))
-    said = [
+    texts = [
         f"{clean(variant_layouts.variant)} {_sd(variant_layouts)}"
         for variant_layouts in wide[:_MOST_NAMED]
     ]
     if len(wide) > _MOST_NAMED:
-        said.append(f"{pluralize(len(wide) - _MOST_NAMED, 'more variant')}")
+        texts.append(f"{pluralize(len(wide) - _MOST_NAMED, 'more variant')}")
     noise = "" if wide[0].execution_sd is not None else ", with the noise of executions in it"
     head = f"Standard deviation between links of one variant{noise}, where it exceeds the margin"
-    return (f"{head} ({plain_share(result.level)}): {listed(tuple(said))}.",)
+    return (f"{head} ({plain_share(result.level)}): {listed(tuple(texts))}.",)
 
 
 def own_spread_text(result: Result) -> str:
@@ -236,18 +236,18 @@ def own_spread_text(result: Result) -> str:
             f"Too few relinks of {clean(result.baseline)} differ for the A/A twin to have its own: "
             "the spread of one variant alone is not known."
         )
-    each = "; ".join(f"{clean(one.variant)} {_sd(one)}{_noise(one)}" for one in known)
+    text = "; ".join(f"{clean(one.variant)} {_sd(one)}{_noise(one)}" for one in known)
     once = all(one.execution_sd is None for one in known)
     noise = ", with the noise of executions in it" if once else ""
     return (
         f"Standard deviation between a variant's own layouts ({plain_share(result.level)}){noise}: "
-        f"{each}."
+        f"{text}."
     )
 
 
 def _sd(row: VariantLayouts) -> str:
     """`1.2 % (0.8 to 2.1 %)`; `1.2 % (at most 2.1 %)` where nothing is known of the least."""
-    sd, low, high = (sd_percent(each) for each in (row.sd, row.low, row.high))
+    sd, low, high = (sd_percent(value) for value in (row.sd, row.low, row.high))
     least = f"{low} to" if row.low else "at most"
     return f"{sd} % ({least} {high} %)"
 

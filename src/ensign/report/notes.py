@@ -36,14 +36,14 @@ class ListedFinding:
 
 def list_findings(findings: Iterable[Finding]) -> tuple[ListedFinding, ...]:
     """In their order; what is said of several subjects in the same words is one of them."""
-    found: dict[tuple[Severity, str, str], list[str]] = {}
+    texts: dict[tuple[Severity, str, str], list[str]] = {}
     for finding in findings:
-        found.setdefault((finding.severity, finding.code, finding.text), []).append(finding.subject)
+        texts.setdefault((finding.severity, finding.code, finding.text), []).append(finding.subject)
     return tuple(
         ListedFinding(
             severity, clean(code), listed(tuple(dict.fromkeys(filter(None, about)))), clean(text)
         )
-        for (severity, code, text), about in found.items()
+        for (severity, code, text), about in texts.items()
     )
 
 
@@ -52,8 +52,8 @@ def briefly_told(findings: Iterable[Finding]) -> tuple[ListedFinding, ...]:
     asking = [finding for finding in findings if _rank(finding) is not None]
     asking.sort(key=lambda finding: _rank(finding) or 0)
     by_code: dict[tuple[Severity, str], list[Finding]] = {}
-    for each in asking:
-        by_code.setdefault((each.severity, each.code), []).append(each)
+    for name in asking:
+        by_code.setdefault((name.severity, name.code), []).append(name)
     return tuple(map(_one_of, by_code.values()))
 
 
@@ -120,17 +120,17 @@ def _of_rounds(result: Result) -> tuple[Note, ...]:
     several = len(result.workload_names) > 1
     return (
         Note("What was measured", _measured(result)),
-        *([Note("Precision", said)] if (said := _precision(result)) else []),
+        *([Note("Precision", text)] if (text := _precision(result)) else []),
         Note("How to read it", _SPEEDUP),
         Note("What an interval speaks of", scope(result)),
-        *([Note("Layouts", said)] if (said := layout_text(result)) else []),
+        *([Note("Layouts", text)] if (text := layout_text(result)) else []),
         *([Note(_MANY, _several(result.level))] if several or len(result.suite) > _PAIR else []),
         *(
             [Note("Significant after Holm", _significant(result.level))]
             if several and result.significant
             else []
         ),
-        *([Note("By estimates alone", said)] if (said := _by_estimates(result)) else []),
+        *([Note("By estimates alone", text)] if (text := _by_estimates(result)) else []),
         *([Note("No workload slower", _non_inferior(result.margin))] if several else []),
         *([Note("A/A twin", _TWIN)] if result.twin else []),
         *([Note("Confinement", _confinement(result))] if result.confinement else []),
@@ -166,16 +166,16 @@ def _precision(result: Result) -> str:
     reached = result.reached
     if reached is None:
         return ""
-    said = (
+    text = (
         f"The median half-width of the intervals is {reached.suite:.2%} for geometric means and "
         f"{reached.workload:.2%} for single workloads."
     )
     if result.expected is not None:
-        said += (
+        text += (
             f" After the first few rounds {result.expected.suite:.2%} and "
             f"{result.expected.workload:.2%} were expected."
         )
-    return said.replace("%", " %")
+    return text.replace("%", " %")
 
 
 def _by_estimates(result: Result) -> str:

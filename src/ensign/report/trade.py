@@ -76,7 +76,7 @@ def trade_view(result: Result, view: ResultView) -> Trade | None:
     measured = [(row.name, row.label, row.interval, row.span.point) for row in view.compared]
     measured.append((result.baseline, clean(result.baseline), "baseline", 0.0))
     unfit = barred(result.findings, result.builds)
-    usable = [each for each in measured if each[0] in builds and each[0] not in unfit]
+    usable = [pair for pair in measured if pair[0] in builds and pair[0] not in unfit]
     if base is None or len(usable) < 2:  # noqa: PLR2004  # one point trades nothing
         return None
     usable.sort(key=lambda each: -each[3])

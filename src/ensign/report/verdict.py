@@ -73,9 +73,9 @@ def _verdict_of(result: Result) -> Verdict:
     if confirmation is None or result.withheld:
         return of_phase(result)
     if confirmation.result is None:
-        said = (confirmation_text(confirmation),) if confirmation.finalists else ()
+        texts = (confirmation_text(confirmation),) if confirmation.finalists else ()
         caveats = _study_caveats(result, ()) if result.builds else _errors(result.findings)
-        return Verdict(pending_text(confirmation, result.baseline), said, tuple(caveats))
+        return Verdict(pending_text(confirmation, result.baseline), texts, tuple(caveats))
     verdict = of_phase(confirmation.result)
     return Verdict(
         verdict.headline, (*verdict.details, confirmation_text(confirmation)), verdict.caveats
@@ -156,7 +156,7 @@ def _sentences(
 ) -> tuple[str, ...]:
     """Sentence by one cost; by the other, where they disagree, in the same one if it is short."""
     comparison, other = compared.comparison, both_said(compared.comparison)
-    said = words.sentence(
+    text = words.sentence(
         comparison,
         result.margin,
         against=against,
@@ -164,9 +164,9 @@ def _sentences(
         workloads=compared.workloads,
         binaries=speaks_of_binaries(comparison.variant, result),
     )
-    if len(said) + len(other) <= _TWO_LINES:
-        return (f"{said}{other}",)
-    return (said, *filter(None, [both_said(comparison, apart=True)]))
+    if len(text) + len(other) <= _TWO_LINES:
+        return (f"{text}{other}",)
+    return (text, *filter(None, [both_said(comparison, apart=True)]))
 
 
 def what_hurts(variant: str, result: Result) -> tuple[str, ...]:
@@ -195,18 +195,18 @@ def shown_regressions(variant: str, result: Result) -> str:
 
 
 def _slower(pairs: Sequence[WorkloadComparison]) -> str:
-    said = [
+    texts = [
         f"{clean(pair.workload)} {words.briefly(pair.comparison)}" for pair in pairs[:_MOST_NAMED]
     ]
     if len(pairs) > _MOST_NAMED:
-        said.append(f"{pluralize(len(pairs) - _MOST_NAMED, 'more workload')}")
-    return listed(tuple(said))
+        texts.append(f"{pluralize(len(pairs) - _MOST_NAMED, 'more workload')}")
+    return listed(tuple(texts))
 
 
 def _of_each(result: Result) -> Verdict:
     """One sentence per variant; the first one is the headline."""
     compared = [row for row in result.suite if row.comparison.variant != result.twin]
-    said = [f"{one}." for row in compared for one in _sentences(row, result)]
+    texts = [f"{one}." for row in compared for one in _sentences(row, result)]
     why = dict.fromkeys(filter(None, (why_they_disagree(row.comparison) for row in compared)))
     caveats = [] if result.withheld else _errors(result.findings)
     for facts in result.measured:
@@ -214,8 +214,8 @@ def _of_each(result: Result) -> Verdict:
     if result.aa is not None and result.aa.direction is not Direction.UNCLEAR:
         caveats.append(twin_sentence(result.aa, result.margin))
     nothing = _sentence(result.withheld) if result.withheld else "Nothing was compared."
-    headline = said[0] if said else nothing
-    return Verdict(headline, (*said[1:], *why), tuple(caveats))
+    headline = texts[0] if texts else nothing
+    return Verdict(headline, (*texts[1:], *why), tuple(caveats))
 
 
 def _sentence(text: str) -> str:
@@ -235,9 +235,9 @@ def twin_sentence(aa: Comparison, margin: float | None) -> str:
             f"A/A twin (the baseline again): no difference shown, {words.between(span)} "
             f"({level}){limit}, as it should be."
         )
-    said = words.sentence(replace(aa, variant="the baseline's copy"), None)
+    text = words.sentence(replace(aa, variant="the baseline's copy"), None)
     return (
-        f"A/A twin: {said}, though it is the same program. Distrust differences of that size here."
+        f"A/A twin: {text}, though it is the same program. Distrust differences of that size here."
     )
 
 
@@ -323,22 +323,22 @@ def was_checked(result: Result) -> bool:
 
 
 def _study_caveats(result: Result, unfit: Collection[str]) -> list[str]:
-    found = _errors(result.findings)
+    errors = _errors(result.findings)
     if not was_checked(result):
-        found.append(NO_CHECK)
+        errors.append(NO_CHECK)
     if unfit:
-        found.append(f"Left out of the verdict because of errors: {listed(tuple(sorted(unfit)))}.")
+        errors.append(f"Left out of the verdict because of errors: {listed(tuple(sorted(unfit)))}.")
     if result.rounds_done < result.rounds_planned:
         done = f"{result.rounds_done} of {pluralize(result.rounds_planned, 'round')}"
-        found.append(f"Not finished: {done} are done. Run the same command to go on.")
+        errors.append(f"Not finished: {done} are done. Run the same command to go on.")
     failed = tuple(build.variant for build in result.builds if build.status == BuildStatus.FAILED)
     if failed:
-        found.append(f"{pluralize(len(failed), 'build')} failed: {listed(failed)}.")
+        errors.append(f"{pluralize(len(failed), 'build')} failed: {listed(failed)}.")
     for compared in result.suite:
         is_twin = compared.comparison.variant == result.twin
         if is_twin and compared.comparison.direction is not Direction.UNCLEAR:
-            found.append(twin_sentence(compared.comparison, result.margin))
-    return found
+            errors.append(twin_sentence(compared.comparison, result.margin))
+    return errors
 
 
 _ROBUST_ODDS = "about one fresh link in 20 is slower"

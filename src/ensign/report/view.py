@@ -145,8 +145,8 @@ def view_of(result: Result) -> ResultView:
 
 def status_of(build: BuildFacts) -> str:
     """`built`, and how the check of it ended, if there was one."""
-    said = {CheckStatus.PASSED: ", check passed", CheckStatus.FAILED: ", check FAILED"}
-    return f"{clean(build.said)}{said.get(build.check, '')}"
+    endings = {CheckStatus.PASSED: ", check passed", CheckStatus.FAILED: ", check FAILED"}
+    return f"{clean(build.said)}{endings.get(build.check, '')}"
 
 
 def row_of(comparison: Comparison, margin: float | None, *, twin: bool) -> Row:
@@ -287,10 +287,10 @@ def _summary(rows: tuple[WorkloadRow, ...]) -> str:
     )
     alone = sum(compared.row.alone for compared in rows)
     unclear = directions.count(Direction.UNCLEAR) - alone
-    said = [*parts, f"{unclear} unclear"]
+    texts = [*parts, f"{unclear} unclear"]
     if alone:
-        said.append(f"{alone} not claimed")
-    return ", ".join(said)
+        texts.append(f"{alone} not claimed")
+    return ", ".join(texts)
 
 
 def _unmeasured(result: Result, measured: set[str]) -> tuple[Unmeasured, ...]:

@@ -287,7 +287,7 @@ def _ends(span: Span) -> tuple[str, ...]:
     if _in_times(span):
         return f"{1 + span.low:.3g}", f"{1 + span.high:.3g}"
     return tuple(
-        f"{each * 100:.{span.digits}f}" for each in sorted(map(abs, (span.low, span.high)))
+        f"{value * 100:.{span.digits}f}" for value in sorted(map(abs, (span.low, span.high)))
     )
 
 

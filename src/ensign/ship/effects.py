@@ -91,7 +91,9 @@ def verify(
     for seen in measured.others:
         if seen.file in theirs:
             found = _problems(seen, theirs[seen.file], subjects)
-            problems += (f"{seen.file}: {each.removeprefix(f'{seen.file}: ')}" for each in found)
+            problems += (
+                f"{seen.file}: {problem.removeprefix(f'{seen.file}: ')}" for problem in found
+            )
         else:
             problems.append(f"{seen.file}, which ran with the measured program, is not shipped")
     notes = () if problems else tuple(_notes(measured.seen, same_bytes=same_bytes))
@@ -164,8 +166,10 @@ def _objects(seen: BuildEvidence) -> dict[str, Choices]:
 
 
 def _choices(call: Call) -> Choices:
-    found = effects(call.ran[1:])
-    return {subject: value for subject, value in found.items() if subject not in _NOT_AN_EFFECT}
+    call_effects = effects(call.ran[1:])
+    return {
+        subject: value for subject, value in call_effects.items() if subject not in _NOT_AN_EFFECT
+    }
 
 
 def _say(difference: Difference) -> str:
@@ -253,7 +257,7 @@ def _generated_problems(measured: BuildEvidence, shipped: BuildEvidence) -> Iter
     """With what flags GCC says that it generated code at the link."""
     ours, theirs = _generated(measured), _generated(shipped)
     if ours is not None and theirs is not None and ours != theirs:
-        was, now = (" ".join(sorted(each)) or "nothing" for each in (ours, theirs))
+        was, now = (" ".join(sorted(values)) or "nothing" for values in (ours, theirs))
         yield f"the link generated code at {was} when measured, at {now} now"
 
 
@@ -275,10 +279,10 @@ def _hardening_problems(measured: BuildEvidence, shipped: BuildEvidence) -> Iter
 
 def _protections(seen: BuildEvidence) -> Choices:
     values = asdict(seen.proof.binary.hardening)
-    found = {name: value for name, value in values.items() if isinstance(value, bool)}
-    found["FORTIFY"] = bool(values["checked"])
+    switches = {name: value for name, value in values.items() if isinstance(value, bool)}
+    switches["FORTIFY"] = bool(values["checked"])
     words = {True: "there", False: "absent"}
-    return {name.replace("_", " "): words[value] for name, value in found.items()}
+    return {name.replace("_", " "): words[value] for name, value in switches.items()}
 
 
 def _new_findings(measured: BuildEvidence, shipped: BuildEvidence) -> Iterator[str]:

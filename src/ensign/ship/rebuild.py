@@ -280,8 +280,8 @@ class _Shipping:
             **self._names,
             "opt": variant.optimization,
             "lto": next(lto, ""),
-            **{name: " ".join(each) for name, each in by_name.items()},
-            **{f"{name}_list": ", ".join(map(_quoted, each)) for name, each in by_name.items()},
+            **{name: " ".join(words) for name, words in by_name.items()},
+            **{f"{name}_list": ", ".join(map(_quoted, words)) for name, words in by_name.items()},
             "allocator": self.request.study.build.allocators.get(variant.allocator, ""),
             "dependency_cflags": " ".join(dependencies.compile),
             "dependency_ldflags": " ".join(dependencies.link),
@@ -413,7 +413,7 @@ def source_values(asked: Request) -> list[dict[str, str]]:
         )
     if units.by_axis.keys() & {"compiler", "revision"}:
         raise InputError(f"{who}: sources of another compiler or revision need a change by hand")
-    common, own = (without_evidence(each).compile for each in (asked.flags, flags))
+    common, own = (without_evidence(unit_flags).compile for unit_flags in (asked.flags, flags))
     more = [word for word in own if word not in common]
     left = effects((*common, *more)).items() - effects(own).items()
     if left:

@@ -38,16 +38,16 @@ def watched_programs(
     programs = {recorded.name: recorded for recorded in recorded_programs(toolchain, path, place)}
     for name in installed_compilers(path, root):
         driver = name.replace("gcc", "g++").replace("clang", "clang++")
-        for each in (Recorded(name, "cc", ""), Recorded(driver, "cxx", "")):
-            programs.setdefault(each.name, each)
+        for recorded_program in (Recorded(name, "cc", ""), Recorded(driver, "cxx", "")):
+            programs.setdefault(recorded_program.name, recorded_program)
     # What rustup puts on the path starts the real rustc past the recorder.
-    found = (
+    places = (
         (program, "" if program.tool == "rustc" else place.which(program.name, path))
         for program in programs.values()
     )
     return tuple(
         replace(recorded, program=where or recorded.program)
-        for recorded, where in found
+        for recorded, where in places
         if where or recorded.program
     )
 
@@ -57,8 +57,8 @@ def called_by_name(toolchain: Toolchain, path: str, place: ProgramPlace) -> Tool
 
     def name(program: str) -> str:
         short = PurePosixPath(program).name
-        found = place.which(short, path) if short else ""
-        same = found != "" and place.real(found) == place.real(program)
+        found_path = place.which(short, path) if short else ""
+        same = found_path != "" and place.real(found_path) == place.real(program)
         return short if same else program
 
     return replace(
@@ -154,8 +154,8 @@ def drive_files(study: Study) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for workload in study.training_workloads:
         for name, drive, operations in _drives(workload):
-            said = drive_json(drive, operations=operations, seed=study.race.seed)
-            request = {"schema": 1, "address": _ADDRESS, "drive": said}
+            document = drive_json(drive, operations=operations, seed=study.race.seed)
+            request = {"schema": 1, "address": _ADDRESS, "drive": document}
             files[name] = json.dumps(request, sort_keys=True).encode() + b"\n"
     return files
 

@@ -115,16 +115,16 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 def _line_replaced(edit: Edit, index: int, text: str, replacement: str) -> str:
     lines = _lines(text)
     wanted = (edit.line or "").rstrip()
-    found = [number for number, line in enumerate(lines) if line.rstrip() == wanted]
-    if len(found) != 1:
+    numbers = [number for number, line in enumerate(lines) if line.rstrip() == wanted]
+    if len(numbers) != 1:
         near = difflib.get_close_matches(wanted, [line.rstrip() for line in lines], 1)
         hint = ""
-        if near and not found:
+        if near and not numbers:
             number = next(n for n, line in enumerate(lines, 1) if line.rstrip() == near[0])
             hint = f"; nearest is line {number}, '{near[0]}'"
-        raise _misplaced(edit, index, f"the line '{wanted}'{hint}", [n + 1 for n in found])
-    ending = lines[found[0]][len(lines[found[0]].rstrip(_ENDS)) :]
-    lines[found[0]] = replacement + ending
+        raise _misplaced(edit, index, f"the line '{wanted}'{hint}", [n + 1 for n in numbers])
+    ending = lines[numbers[0]][len(lines[numbers[0]].rstrip(_ENDS)) :]
+    lines[numbers[0]] = replacement + ending
     return "".join(lines)
 
 
@@ -277,7 +277,7 @@ def _toml_of(name: str, text: str) -> dict[str, object]:
 def _is_same(there: object, wanted: object) -> bool:
     """`lto = true` is fat, and levels are numbers or texts."""
     names = {"True": "fat", "False": "false", "0": "0"}
-    was, now = (names.get(str(each), str(each)) for each in (there, wanted))
+    was, now = (names.get(str(value), str(value)) for value in (there, wanted))
     return there is not None and was == now
 
 
@@ -287,7 +287,7 @@ def _toml(value: object) -> str:
 
 def debian_variables(flags: Flags, tools: Mapping[str, str]) -> dict[str, str]:
     """Variables of the package, and what each gets more; `tools` are those besides the usual."""
-    defined = tuple(each for each in flags.compile if each.startswith(("-D", "-U")))
+    defined = tuple(flag for flag in flags.compile if flag.startswith(("-D", "-U")))
     by_name: dict[str, Sequence[str]] = {
         "DEB_CPPFLAGS_MAINT_APPEND": defined,
         "DEB_CFLAGS_MAINT_APPEND": flags.compile,

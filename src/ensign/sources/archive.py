@@ -52,9 +52,9 @@ def fetch_file(url: str, sha256: str, fetcher: Fetcher) -> Path:
 
 def check_sha256(file: Path, wanted: str, title: str) -> None:
     """InputError if a file has another SHA-256."""
-    found = file_sha256(file)
-    if found != wanted:
-        raise InputError(f"{title} has the SHA-256 {found}, but the study wants {wanted}")
+    sha256 = file_sha256(file)
+    if sha256 != wanted:
+        raise InputError(f"{title} has the SHA-256 {sha256}, but the study wants {wanted}")
 
 
 def _get(url: str, fetcher: Fetcher, target: Path) -> None:
@@ -102,8 +102,8 @@ def download(
         if deadline.passed:
             took = format_duration(limits.total_s * 1e9)
             raise InputError(f"cannot fetch {url}: it was not there after {took}") from None
-        said = str(getattr(error, "reason", error)).strip() or type(error).__name__
-        raise InputError(f"cannot fetch {url}: {quoted(said.splitlines()[0])[1:-1]}") from error
+        reason = str(getattr(error, "reason", error)).strip() or type(error).__name__
+        raise InputError(f"cannot fetch {url}: {quoted(reason.splitlines()[0])[1:-1]}") from error
     except BaseException:
         part.unlink(missing_ok=True)
         raise
@@ -111,8 +111,8 @@ def download(
 
 
 def _copy(reply: Any, file: IO[bytes], url: str, limits: FetchLimits) -> None:
-    said = reply.headers.get("Content-Length") or ""
-    if said.isdecimal() and int(said[:20]) > limits.size_bytes:
+    length = reply.headers.get("Content-Length") or ""
+    if length.isdecimal() and int(length[:20]) > limits.size_bytes:
         raise too_large(url, limits)
     size_bytes = 0
     while data := reply.read1(_CHUNK_BYTES):
@@ -120,8 +120,8 @@ def _copy(reply: Any, file: IO[bytes], url: str, limits: FetchLimits) -> None:
         if size_bytes > limits.size_bytes:
             raise too_large(url, limits)
         file.write(data)
-    if said.isdecimal() and size_bytes != int(said[:20]):
-        raise ConnectionError(f"it ended after {size_bytes} of {said[:20]} bytes")
+    if length.isdecimal() and size_bytes != int(length[:20]):
+        raise ConnectionError(f"it ended after {size_bytes} of {length[:20]} bytes")
 
 
 class _Deadline:
@@ -155,8 +155,8 @@ class _Deadline:
             yield
         finally:
             timer.cancel()
-            for each in self._sockets:  # those of redirects, too, which nobody reads to the end
-                each.close()
+            for socket_ in self._sockets:  # those of redirects, too, which nobody reads to the end
+                socket_.close()
 
     def _pass(self) -> None:
         with self._lock:
@@ -164,10 +164,10 @@ class _Deadline:
             self._cut()
 
     def _cut(self) -> None:
-        for each in self._sockets:
+        for socket_ in self._sockets:
             with suppress(OSError):
                 # Not that of TLS, which would wait for the other side.
-                socket.socket.shutdown(each, socket.SHUT_RDWR)
+                socket.socket.shutdown(socket_, socket.SHUT_RDWR)
 
 
 class _Connection(http.client.HTTPSConnection):

@@ -71,7 +71,7 @@ class UserRepository:
 
     def commits(self, names: tuple[str, ...]) -> tuple[Commit, ...]:
         """The commits of these names. InputError for one that there is not."""
-        found = []
+        commits = []
         for name in names:
             asked = ("--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
             outcome = self._git("rev-parse", *asked)
@@ -79,8 +79,8 @@ class UserRepository:
                 raise InputError(f"{_OPTION}: there is no commit, tag or branch '{name}' here")
             sha = outcome.stdout.strip()
             shown = self._git("show", "-s", "--no-show-signature", "--format=%s", sha, "--")
-            found.append(Commit(name, sha, shown.stdout.strip()))
-        return tuple(found)
+            commits.append(Commit(name, sha, shown.stdout.strip()))
+        return tuple(commits)
 
     def place(self) -> tuple[Path, str]:
         """Git's folder, and the place of `folder` in it. InputError where there is none."""
@@ -153,14 +153,14 @@ class UserRepository:
     def _gitlinks(self, tree: Path) -> list[tuple[str, str]]:
         """Path and commit of each submodule of a checkout."""
         listed = self._git("-C", str(tree), "ls-files", "--stage", "-z", "--", alone=True)
-        found = (entry.partition("\t") for entry in listed.stdout.split("\0"))
-        return [(path, head.split()[1]) for head, _, path in found if head.startswith("160000 ")]
+        rows = (entry.partition("\t") for entry in listed.stdout.split("\0"))
+        return [(path, head.split()[1]) for head, _, path in rows if head.startswith("160000 ")]
 
     def _submodule_names(self, tree: Path) -> dict[str, str]:
         """Names that .gitmodules gives the submodule at each path."""
         asked = ("config", "--file", ".gitmodules", "--no-includes", "--null", "--get-regexp")
-        said = self._git("-C", str(tree), *asked, r"^submodule\..*\.path$", alone=True)
-        pairs = (word.partition("\n") for word in said.stdout.split("\0"))
+        output = self._git("-C", str(tree), *asked, r"^submodule\..*\.path$", alone=True)
+        pairs = (word.partition("\n") for word in output.stdout.split("\0"))
         return {path: key[len("submodule.") : -len(".path")] for key, _, path in pairs if path}
 
     def _git(self, *arguments: str, alone: bool = False) -> Outcome:

@@ -89,11 +89,11 @@ def _fetched(folder: Path, digest: str, fetcher: Fetcher) -> Path:
             )
         if not outcome.ok:
             raise InputError(f"cargo cannot fetch the source's crates: {last_line(outcome)}")
-        said = _text(config).decode(errors="replace").replace(str(crates), VENDORED)
-        if f'"{VENDORED}"' not in said:
+        text = _text(config).decode(errors="replace").replace(str(crates), VENDORED)
+        if f'"{VENDORED}"' not in text:
             raise InputError("cargo fetched the source's crates, but did not say where they are")
         copy_tree(crates, made / _KIND)
-        (made / _KIND / "config.toml").write_text(said)
+        (made / _KIND / "config.toml").write_text(text)
         return {"label": "crates"}
 
     entry = fetcher.cache.get(_KIND, digest)

@@ -98,13 +98,13 @@ class Revision:
         """The orig archive and its checksum; of a native package its one archive."""
         archives = [file for file in self.files if ".tar." in file[0] and file[0][-4:] != ".asc"]
         orig = [archive for archive in archives if ".orig.tar." in archive[0]]
-        found = orig or (archives if len(archives) == 1 else [])
-        return found[0] if found else None
+        own = orig or (archives if len(archives) == 1 else [])
+        return own[0] if own else None
 
     def orig(self, sha256: str) -> str | None:
         """Return the name of that archive if it has that checksum."""
-        found = self.archive
-        return found[0] if found is not None and found[1] == sha256 else None
+        path = self.archive
+        return path[0] if path is not None and path[1] == sha256 else None
 
 
 def parse_revisions(text: str) -> list[Revision]:

@@ -125,16 +125,16 @@ def _run(
     if outcome.ok:
         return
     lines = [line for line in outcome.tail.splitlines() if line.startswith("E:")]
-    said = (lines or outcome.tail.strip().splitlines() or [outcome.describe()])[0]
+    reason = (lines or outcome.tail.strip().splitlines() or [outcome.describe()])[0]
     program = Path(argv[0]).name
-    raise NoEnvironment(f"the environment '{name}' could not be made: {program}: {said}")
+    raise NoEnvironment(f"the environment '{name}' could not be made: {program}: {reason}")
 
 
 def _packages(listed: list[dict[str, str]]) -> dict[str, str]:
     return {
-        each["package"]: f"{each.get('version', '?')} {each.get('sha256', '')}".strip()
-        for each in listed
-        if "package" in each
+        package["package"]: f"{package.get('version', '?')} {package.get('sha256', '')}".strip()
+        for package in listed
+        if "package" in package
     }
 
 
@@ -142,13 +142,15 @@ def _installed(root: Path) -> list[dict[str, str]]:
     """Paragraph in the archive's index of each package that debootstrap installed."""
     lists = sorted((root / "var/lib/apt/lists").glob("*_Packages"))
     known = {
-        (each.get("package"), each.get("version")): each
+        (package.get("package"), package.get("version")): package
         for path in lists
         if path.is_file() and path.stat().st_size <= _MOST_LIST_BYTES
-        for each in parse_deb822(path.read_text(errors="replace"))
+        for package in parse_deb822(path.read_text(errors="replace"))
     }
     status = parse_deb822((root / "var/lib/dpkg/status").read_text(errors="replace"))
-    return [known.get((each.get("package"), each.get("version")), each) for each in status]
+    return [
+        known.get((package.get("package"), package.get("version")), package) for package in status
+    ]
 
 
 def _mirror(name: str) -> tuple[str, str]:

@@ -50,12 +50,12 @@ class RootPin:
 
 def environments_in(content: Any) -> Mapping[str, object]:
     """The part of a lock file. ValueError where it is damaged."""
-    found = content.get(_KEY, {}) if isinstance(content, dict) else {}
-    if not isinstance(found, dict):
+    pins = content.get(_KEY, {}) if isinstance(content, dict) else {}
+    if not isinstance(pins, dict):
         raise ValueError("environments are a table")  # noqa: TRY004  # damage is one kind
-    for each in found.values():
-        _pin(each)
-    return found
+    for table in pins.values():
+        _pin(table)
+    return pins
 
 
 def read_pins(path: Path) -> Mapping[str, object]:
@@ -70,8 +70,8 @@ def read_pins(path: Path) -> Mapping[str, object]:
 
 def read_pin(path: Path, name: str) -> RootPin | None:
     """Pin of one environment in a lock file; None where nothing. InputError."""
-    found = read_pins(path).get(name)
-    return None if found is None else _pin(found)
+    pin = read_pins(path).get(name)
+    return None if pin is None else _pin(pin)
 
 
 def write_pin(path: Path, name: str, pin: RootPin) -> None:
@@ -213,11 +213,11 @@ def _debian(name: str, environment: Environment, ports: EnvironmentPorts) -> Roo
             archive, packages = made_root(
                 name, environment, Maker(ports.processes, ports.env), work
             )
-            if pin is not None and (said := drift(pin.packages, packages)):
+            if pin is not None and (difference := drift(pin.packages, packages)):
                 raise InputError(
                     f"the archive of {environment.debian} is not what {ports.lock} pins any more: "
-                    f"{said}; {_UPDATE}. A snapshot of that archive has the pinned ones: it may be "
-                    "apt's mirror, or give an 'archive' that was made then"
+                    f"{difference}; {_UPDATE}. A snapshot of that archive has the pinned ones: it "
+                    "may be apt's mirror, or give an 'archive' that was made then"
                 )
             key = _key(request, packages)
             limits = UnpackLimits(size_bytes=parse_size_bytes(environment.limit))
@@ -230,8 +230,8 @@ def _debian(name: str, environment: Environment, ports: EnvironmentPorts) -> Roo
             entry = ports.cache.get(_KIND, key) or ports.cache.make(_KIND, key, fill)
         ports.cache.remember(question, key)
     if ports.lock is not None and ports.makes and ports.pins:
-        found = entry.facts["packages"]
-        write_pin(ports.lock, name, RootPin(request, found if isinstance(found, dict) else {}))
+        lines = entry.facts["packages"]
+        write_pin(ports.lock, name, RootPin(request, lines if isinstance(lines, dict) else {}))
     return RootDirectory(name, entry.folder / _ROOT, key)
 
 

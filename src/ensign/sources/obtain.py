@@ -117,7 +117,7 @@ def read_lock(path: Path) -> Lock | None:
         environments = environments_in(content)
         if "request" not in content and environments:
             return None  # environments come before the source
-        pins = {name: _pin(said) for name, said in content.get("revisions", {}).items()}
+        pins = {name: _pin(table) for name, table in content.get("revisions", {}).items()}
         if "tree_sha256" in content or not pins:
             pins[""] = _pin(content)
         return Lock(content["request"], pins, environments)
@@ -274,12 +274,12 @@ def _ignored(tree: Path, fetcher: Fetcher) -> Iterator[str]:
     repositories = [tree]
     repositories += [path.parent for _, path in tree_entries(tree) if path.name == ".git"]
     for root in dict.fromkeys(repositories):
-        found = fetcher.work / "ignored"
+        folder = fetcher.work / "ignored"
         listing = ("ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory")
         git = (*RUN_NOTHING, "-C", str(root), *listing)
         command = 'to=$1; shift; exec git "$@" > "$to"'
-        outcome = fetcher.run("sh", "-c", command, "sh", str(found), *git)
-        names = os.fsdecode(found.read_bytes()).split("\0") if outcome.ok else []
+        outcome = fetcher.run("sh", "-c", command, "sh", str(folder), *git)
+        names = os.fsdecode(folder.read_bytes()).split("\0") if outcome.ok else []
         # A folder that is itself ignored by a repository around it is not that one's source.
         if "./" not in names:
             yield from (str((root / name).relative_to(tree)) for name in names if name)
@@ -299,13 +299,13 @@ def request_of(source: Source, study: Path) -> dict[str, object]:
 
 
 def _hashes(source: Source, study: Path) -> Mapping[str, str]:
-    found = {}
+    hashes = {}
     for name in source.apply:
         path = study.parent / name
         if not path.is_file():
             raise InputError(f"source.apply: there is no patch {path}")
-        found[name] = file_sha256(path)
-    return found
+        hashes[name] = file_sha256(path)
+    return hashes
 
 
 def patched(source: Source, fetched: Fetched, fetcher: Fetcher) -> Fetched:

@@ -82,8 +82,8 @@ def beside(
     shares: SharesOfPair,
 ) -> OtherMetric:
     """The other cost of a pair. `differences` are e of each execution or round."""
-    said = disagree(chosen, other, log_interval(differences, rule), rule.margin, shares)
-    return OtherMetric(other, said, *shares)
+    disagreement = disagree(chosen, other, log_interval(differences, rule), rule.margin, shares)
+    return OtherMetric(other, disagreement, *shares)
 
 
 def time_shares(trials: Iterable[Trial], variant: str) -> TimeShares | None:

@@ -48,9 +48,9 @@ def part_effect(
     ends: tuple[Floats, Floats], added: Floats | None, removed: Floats | None
 ) -> Floats | None:
     """What a part adds in each column; by one end alone where the other is missing."""
-    found = [] if added is None else [added - ends[0]]
-    found += [] if removed is None else [ends[1] - removed]
-    return np.asarray(sum(found) / len(found)) if found else None
+    effects = [] if added is None else [added - ends[0]]
+    effects += [] if removed is None else [ends[1] - removed]
+    return np.asarray(sum(effects) / len(effects)) if effects else None
 
 
 def depends(
@@ -77,7 +77,7 @@ def cause_shares(total: Floats, parts: Sequence[Floats], level: float) -> Shares
     if len(total) < _FEWEST:
         return None
     rest = total - sum(parts, np.zeros_like(total))
-    whole, *effects, remainder = (_effect(each, total, level) for each in (total, *parts, rest))
+    whole, *effects, remainder = (_effect(part, total, level) for part in (total, *parts, rest))
     adjusted = holm_adjusted([effect.p for effect in effects]) if effects else ()
     named = tuple(replace(effect, p=p) for effect, p in zip(effects, adjusted, strict=True))
     return Shares(whole, named, remainder)

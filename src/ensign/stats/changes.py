@@ -131,15 +131,17 @@ def variant_changes(
     d_a, d_b = a.log_ratios(variant, baseline), b.log_ratios(variant, baseline)
     g_a, g_b = round_geomeans(d_a), round_geomeans(d_b)
     ((suite, _),) = _changes(names, ("",), (g_a[None], g_b[None]), rule)
-    each = _changes(names, a.workloads, (d_a, d_b), rule)
-    adjusted = holm_adjusted([p for _, p in each])
-    moved = [change for (change, _), p in zip(each, adjusted, strict=True) if p <= 1 - rule.level]
+    changes = _changes(names, a.workloads, (d_a, d_b), rule)
+    adjusted = holm_adjusted([p for _, p in changes])
+    moved = [
+        change for (change, _), p in zip(changes, adjusted, strict=True) if p <= 1 - rule.level
+    ]
     significant = SignificantWorkloads(
         variant,
         slower=tuple(change.workload for change in moved if change.comparison.ratio > 1),
         faster=tuple(change.workload for change in moved if change.comparison.ratio < 1),
     )
-    return VariantChanges(suite, tuple(change for change, _ in each), significant)
+    return VariantChanges(suite, tuple(change for change, _ in changes), significant)
 
 
 def _changes(
@@ -152,7 +154,7 @@ def _changes(
         differences.mean.tolist(),
         differences.half_width.tolist(),
         differences.p.tolist(),
-        *(each.mean(axis=-1).tolist() for each in d),
+        *(ratios.mean(axis=-1).tolist() for ratios in d),
         strict=True,
     )
     executions = d[0].shape[-1] + d[1].shape[-1]

@@ -96,7 +96,7 @@ def _curve_set(
             Curve(variant, names[variant], row)
             for variant, row in zip(variants, points, strict=True)
         ),
-        tuple(float(each) for each in np.expm1(means.max(axis=0) - means.min(axis=0))),
+        tuple(float(value) for value in np.expm1(means.max(axis=0) - means.min(axis=0))),
         extremes=_extremes(y, variants, names, rule) if claims else (),
         crossover=crossover(y, asked.values, rule) if claims else None,
         score_unit=totals.unit if totals.score else "",
@@ -108,14 +108,16 @@ def _points(y: Floats, rule: PairRule, better: Better | None) -> tuple[tuple[Cur
     """One row for each variant; what is better the higher it is stands as 1 over its cost."""
     base = y[0].mean(axis=-1)
     sign = -1 if better is Better.HIGHER else 1
-    found = []
+    rows = []
     for own in y:
         mean, half = mean_and_half_width(own - y[0], rule)
         ends = (base + mean, base + mean - sign * half, base + mean + sign * half)
-        found.append(
-            tuple(CurvePoint(*map(exp, sign * np.array(each))) for each in zip(*ends, strict=True))
+        rows.append(
+            tuple(
+                CurvePoint(*map(exp, sign * np.array(point))) for point in zip(*ends, strict=True)
+            )
         )
-    return tuple(found)
+    return tuple(rows)
 
 
 def _extremes(

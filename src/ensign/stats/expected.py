@@ -56,7 +56,7 @@ def longer_race(pairs: Iterable[Comparison], margin: float | None) -> Longer | N
     not find.
     """
     smallest = [_findable(pair) for pair in pairs if _is_open(pair)]
-    most = max((each for each in smallest if math.isfinite(each)), default=0.0)
+    most = max((value for value in smallest if math.isfinite(value)), default=0.0)
     for difference in _DIFFERENCES if margin is None else (margin,):
         times = (most / math.log1p(difference)) ** 2
         if times > 1:
@@ -146,12 +146,12 @@ def rounds_for(d: Floats, precision: float, most: int, level: float) -> int:
 def _spreads(d: Floats) -> tuple[float, float]:
     """Standard deviations of one round: of the median workload, and of the suite."""
     variants, workloads, rounds = d.shape
-    each = (rounds - 1) * _effective(variants)
+    per_variant = (rounds - 1) * _effective(variants)
     own = d.var(axis=2, ddof=1).mean(axis=0)
-    middle = math.sqrt(float(np.median(own)) / chi_squared_median(each) * each)
+    middle = math.sqrt(float(np.median(own)) / chi_squared_median(per_variant) * per_variant)
     alone = float(own.sum()) / workloads**2
     together = float(d.mean(axis=1).var(axis=1, ddof=1).mean())
-    if alone > 0 and chi_squared_tail(each * together / alone, each) < _BY_CHANCE:
+    if alone > 0 and chi_squared_tail(per_variant * together / alone, per_variant) < _BY_CHANCE:
         return middle, math.sqrt(together)
     return middle, math.sqrt(alone)
 

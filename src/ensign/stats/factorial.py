@@ -43,10 +43,10 @@ class Design:
 
     def cells(self) -> dict[Levels, tuple[str, ...]]:
         """The variants of each point of the axes."""
-        found: dict[Levels, tuple[str, ...]] = {}
+        cells: dict[Levels, tuple[str, ...]] = {}
         for levels, variant in self.builds:
-            found[levels] = (*found.get(levels, ()), variant)
-        return found
+            cells[levels] = (*cells.get(levels, ()), variant)
+        return cells
 
     def changes(self) -> tuple[AxisChange, ...]:
         """Each value that occurs on an axis, against the axis' reference."""
@@ -134,14 +134,14 @@ class _Reading:
         """The matched pairs of one change, or squares of two."""
         cells = self.design.cells()
         places = [self.design.axes.index(change.axis) for change in changes]
-        found = []
+        groups = []
         for levels in cells:
             if any(levels[p] != c.old for p, c in zip(places, changes, strict=True)):
                 continue
             signed = tuple(_corners(levels, tuple(zip(places, changes, strict=True))))
             if all(corner in cells for corner, _ in signed):
-                found.append(_Group(levels, signed))
-        return tuple(found)
+                groups.append(_Group(levels, signed))
+        return tuple(groups)
 
     def conditions(self, asked: _Asked) -> Iterator[_Asked]:
         """The parts of a change's pairs: by one value of another axis, and each pair alone."""
@@ -199,13 +199,13 @@ class _Reading:
 
     def _only(self, asked: _Asked) -> tuple[tuple[str, str], ...]:
         own = {change.axis for change in asked.changes} | {axis for axis, _ in asked.given}
-        found = []
+        fixed = []
         for place, axis in enumerate(self.design.axes):
             everywhere = {levels[place] for levels, _ in self.design.builds}
             here = {group.rest[place] for group in asked.groups}
             if axis not in own and len(everywhere) > 1 and len(here) == 1:
-                found.append((axis, here.pop()))
-        return tuple(found)
+                fixed.append((axis, here.pop()))
+        return tuple(fixed)
 
 
 def _corners(

@@ -107,9 +107,9 @@ def noisy_hosts(spreads: Sequence[tuple[float, int]]) -> tuple[int, ...]:
     An F test of each against the others' pooled variance, at 1 % by Bonferroni, and at least twice
     their standard deviation.
     """
-    found = []
+    noisy = []
     for index, (spread, degrees) in enumerate(spreads):
-        others = [each for other, each in enumerate(spreads) if other != index]
+        others = [pair for other, pair in enumerate(spreads) if other != index]
         below = sum(count for _, count in others)
         pooled = sum(sd**2 * count for sd, count in others) / below if below else 0.0
         if not pooled or not degrees:
@@ -117,8 +117,8 @@ def noisy_hosts(spreads: Sequence[tuple[float, int]]) -> tuple[int, ...]:
         ratio = spread**2 / pooled
         small = f_tail(ratio, degrees, below) * len(spreads) < _NOISY_P
         if small and ratio >= _NOISY_RATIO**2:
-            found.append(index)
-    return tuple(found)
+            noisy.append(index)
+    return tuple(noisy)
 
 
 def _weighted(y: Floats, variances: Floats) -> tuple[float, float]:

@@ -52,7 +52,7 @@ def shown_after_holm(
     mean, se = log_ratios.mean(axis=1), wider_by * log_ratios.std(axis=1, ddof=1) / np.sqrt(n)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(mean == 0, 0.0, mean / se)
-    p = [anytime_p(each, n) for each in t] if anytime else two_sided_p(t, n - 1).tolist()
+    p = [anytime_p(value, n) for value in t] if anytime else two_sided_p(t, n - 1).tolist()
     adjusted = holm_adjusted(p)
     return tuple(bool(p <= 1 - level) for p in adjusted)
 

@@ -62,15 +62,15 @@ def worst_layouts(costs: RoundCosts) -> tuple[WorstLayout, ...]:
     copies = round_geomeans(costs.log_ratios(TWIN, baseline))
     own = float(copies.var(ddof=1)) / 2
     quantile = one_sided_critical(_PROBABILITY, relinks - 1)
-    found = [WorstLayout(baseline, math.exp(quantile * math.sqrt(own * (1 + 1 / (2 * relinks)))))]
+    worst = [WorstLayout(baseline, math.exp(quantile * math.sqrt(own * (1 + 1 / (2 * relinks)))))]
     for variant in costs.compared:
         if variant == TWIN:
             continue
         d = round_geomeans(costs.log_ratios(variant, baseline))
         both = float(d.var(ddof=1))
         reach = quantile * math.sqrt(max(0.0, both - own / 2) + both / relinks)
-        found.append(WorstLayout(variant, math.exp(float(np.mean(d)) + reach)))
-    return tuple(found)
+        worst.append(WorstLayout(variant, math.exp(float(np.mean(d)) + reach)))
+    return tuple(worst)
 
 
 Floats = NDArray[np.float64]
@@ -262,13 +262,13 @@ def relinks_differ(
         return ()
     limit, error = math.log1p(margin) ** 2, (1 - level) / (1 + len(others))
     p = chi_squared_tail(copies.degrees * copies.variance / (2 * limit), copies.degrees)
-    found = [(baseline, copies.of_layouts / 2, max(p, copies.p))]
+    pieces = [(baseline, copies.of_layouts / 2, max(p, copies.p))]
     for variant in others:
         both = _Spread.of(costs, relinks, variant)
         least = limit + copies.variance / 4
         p = f_tail(both.variance / least, both.degrees, both.degrees)
-        found.append((variant, both.of_layouts - copies.of_layouts / 4, max(p, both.p)))
-    shown = sorted((v for v in found if v[1] > limit and v[2] < error), key=lambda v: -v[1])
+        pieces.append((variant, both.of_layouts - copies.of_layouts / 4, max(p, both.p)))
+    shown = sorted((v for v in pieces if v[1] > limit and v[2] < error), key=lambda v: -v[1])
     return tuple(RelinksDiffer(name, math.sqrt(v), copies.told_apart) for name, v, _ in shown)
 
 

@@ -153,7 +153,7 @@ def size_of(interval: LogInterval, margin: float | None) -> Size | None:
 
 def compare(names: PairNames, log_ratios: Sequence[float], rule: PairRule) -> Comparison:
     """Both statements about a pair, as a cost ratio. InputError as for `log_interval`."""
-    said = compared_by(
+    compared = compared_by(
         names,
         log_interval(log_ratios, rule),
         (rule.level, rule.margin),
@@ -161,7 +161,7 @@ def compare(names: PairNames, log_ratios: Sequence[float], rule: PairRule) -> Co
         rule.rule.value,
     )
     correlation = float(lag_one(log_ratios)) if len(log_ratios) >= FEWEST else None
-    return replace(said, correlation=correlation)
+    return replace(compared, correlation=correlation)
 
 
 def compared_by(

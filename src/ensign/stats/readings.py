@@ -44,8 +44,8 @@ def timer_grid_ns(durations_ns: Mapping[str, Sequence[int]]) -> int | None:
     """
     jumps = [
         (number, abs(b - a))
-        for each in durations_ns.values()
-        for number, (a, b) in enumerate(pairwise(each))
+        for readings in durations_ns.values()
+        for number, (a, b) in enumerate(pairwise(readings))
     ]
     for grid_ns in _GRIDS_NS:
         far = [(number, jump) for number, jump in jumps if jump > grid_ns / 2]
@@ -96,17 +96,19 @@ def repeated(readings_ns: Mapping[str, Sequence[int]]) -> int | None:
     many there are is Poisson. Nothing is said where a variant has fewer than four, or half of them
     alike.
     """
-    variants = [[reading for reading in each if reading > 0] for each in readings_ns.values()]
-    found = [reading for variant in variants for reading in variant]
+    variants = [
+        [reading for reading in readings if reading > 0] for readings in readings_ns.values()
+    ]
+    every = [reading for variant in variants for reading in variant]
     if not variants or min(map(len, variants)) < _FEWEST_OF_VARIANT:
         return None
-    value, count = Counter(found).most_common(1)[0]
+    value, count = Counter(every).most_common(1)[0]
     ranges = [high - low for low, _, high in (quantiles(variant, n=4) for variant in variants)]
     if count < _FEWEST_REPEATS or min(ranges) <= 0:
         return None
-    densities = (len(each) / wide for each, wide in zip(variants, ranges, strict=True))
-    on_one_value = 0.54 * math.gcd(*found) * sum(densities)
-    by_chance = len(found) * _poisson_tail(count - 1, on_one_value)
+    densities = (len(readings) / wide for readings, wide in zip(variants, ranges, strict=True))
+    on_one_value = 0.54 * math.gcd(*every) * sum(densities)
+    by_chance = len(every) * _poisson_tail(count - 1, on_one_value)
     return value if by_chance < _CHANCE else None
 
 
@@ -122,8 +124,8 @@ def reading_findings(trials: Sequence[Trial]) -> tuple[Finding, ...]:
     for trial in sorted(trials, key=lambda trial: trial.round_index):
         of_workload.setdefault(trial.workload, []).append(trial)
     findings: list[Finding] = []
-    for workload, each in of_workload.items():
-        findings += (kind.found(text, workload) for kind, text in _doubts(each))
+    for workload, readings in of_workload.items():
+        findings += (kind.found(text, workload) for kind, text in _doubts(readings))
     return tuple(findings)
 
 
@@ -142,7 +144,7 @@ def _doubts(trials: Sequence[Trial]) -> list[tuple[FindingKind, str]]:
             "timer, so wall times mean little"
         )
         doubts.append((TIMER_GRID, text))
-    tick = tick_ns([reading for each in cpu.values() for reading in each])
+    tick = tick_ns([reading for readings in cpu.values() for reading in readings])
     if tick is not None:
         text = f"all CPU times are multiples of {format_duration(tick)}: they are counted in ticks"
         doubts.append((TICK_COUNTED, text))

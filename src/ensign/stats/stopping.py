@@ -183,12 +183,12 @@ def correlated_rounds(costs: RoundCosts, correlation: float) -> tuple[Finding, .
     names, others = costs.workloads, costs.variants[1:]
     pairs = len(names) * len(others)
     wider = float(widening_for(correlation, len(costs.rounds)))
-    found: dict[str, Finding] = {}
+    findings: dict[str, Finding] = {}
     for variant in others:
         for name, row in zip(
             names, costs.log_ratios(variant, costs.variants[0]).tolist(), strict=True
         ):
-            if name in found or not are_correlated(row, pairs):
+            if name in findings or not are_correlated(row, pairs):
                 continue
             text = (
                 f"each round resembles the one before (correlation {float(lag_one(row)):.2f} for "
@@ -196,8 +196,8 @@ def correlated_rounds(costs: RoundCosts, correlation: float) -> tuple[Finding, .
                 f"{correlation:.2f} over all variants and workloads, for which intervals are "
                 f"{wider:.2g} times as wide): {_SLOWLY}"
             )
-            found[name] = CORRELATED_EXECUTIONS.found(text, name)
-    return tuple(found.values())
+            findings[name] = CORRELATED_EXECUTIONS.found(text, name)
+    return tuple(findings.values())
 
 
 def _correlated_text(log_ratios: Sequence[float], rule: PairRule) -> str:

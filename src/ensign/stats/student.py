@@ -22,8 +22,8 @@ def two_sided_criticals(level: float, degrees: ArrayLike) -> Floats:
 
     many = np.asarray(degrees, dtype=np.float64)
     finite = np.isfinite(many)
-    found = stdtrit(np.where(finite, many, 1.0), (1 + level) / 2)
-    return np.asarray(np.where(finite, found, ndtri((1 + level) / 2)), dtype=np.float64)
+    critical = stdtrit(np.where(finite, many, 1.0), (1 + level) / 2)
+    return np.asarray(np.where(finite, critical, ndtri((1 + level) / 2)), dtype=np.float64)
 
 
 def one_sided_critical(level: float, degrees: float) -> float:

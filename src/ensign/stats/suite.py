@@ -191,7 +191,9 @@ def widest_half_width(costs: RoundCosts, rule: SuiteRule) -> float:
     Of log ratios, as in `Precision`; infinite with one round alone.
     """
     d = [costs.log_ratios(variant, costs.variants[0]) for variant in costs.compared]
-    return max(float(mean_and_half_width(round_geomeans(each), rule.pair_rule)[1]) for each in d)
+    return max(
+        float(mean_and_half_width(round_geomeans(ratios), rule.pair_rule)[1]) for ratios in d
+    )
 
 
 def compare_workloads(
@@ -214,7 +216,7 @@ def workload_comparison(
     `trials` are those of this workload; both costs (or scores) are geometric means over them.
     """
     pair = (comparison.baseline, comparison.variant)
-    baseline, variant = (mean_cost_ns(trials, each, comparison.metric) for each in pair)
+    baseline, variant = (mean_cost_ns(trials, name, comparison.metric) for name in pair)
     first = trials[0].variant(comparison.baseline)
     compared = WorkloadComparison(
         workload, comparison, baseline, variant, user_share(trials, comparison.variant)

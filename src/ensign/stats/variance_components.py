@@ -234,4 +234,4 @@ def _less(between: _Variances, within: _Variances, share: float) -> _Variances:
     below = (between.value - between.low) ** 2 + share**2 * (within.high - within.value) ** 2
     above = (between.high - between.value) ** 2 + share**2 * (within.value - within.low) ** 2
     low, high = value - np.sqrt(below), value + np.sqrt(above)
-    return _Variances(*(np.maximum(each, 0.0) for each in (value, low, high)))
+    return _Variances(*(np.maximum(values, 0.0) for values in (value, low, high)))

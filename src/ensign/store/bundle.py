@@ -93,7 +93,7 @@ def pack(
     `study` is the study file's name among the members, `version` that of the ensign that packs.
     `sign` gives the signature of the manifest, which travels inside.
     """
-    said = {
+    document = {
         "schema_version": SCHEMA,
         "study": study,
         "ensign": version,
@@ -102,7 +102,7 @@ def pack(
             for name, data in members.items()
         },
     }
-    manifest = json.dumps(said, indent=1, sort_keys=True).encode() + b"\n"
+    manifest = json.dumps(document, indent=1, sort_keys=True).encode() + b"\n"
     first = {_MANIFEST: manifest, **({} if sign is None else {_SIGNATURE: sign(manifest)})}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -192,15 +192,15 @@ def _manifest(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo | None
     if info is None or info.file_size > _MANIFEST_LIMIT_BYTES or not _is_plain(info):
         raise InputError(f"{path} is no bundle of ensign: it has no {_MANIFEST}")
     try:
-        said = read_json(archive.read(info))
-        schema = said["schema_version"]
+        manifest = read_json(archive.read(info))
+        schema = manifest["schema_version"]
         if isinstance(schema, int) and schema != SCHEMA:
             other = "a newer" if schema > SCHEMA else "the older"
             raise InputError(
-                f"{path} is a bundle of schema {schema}, made by ensign {said.get('ensign')}; this "
-                f"ensign reads schema {SCHEMA}: use {other} one"
+                f"{path} is a bundle of schema {schema}, made by ensign {manifest.get('ensign')}; "
+                f"this ensign reads schema {SCHEMA}: use {other} one"
             )
-        return Manifest.model_validate(said)
+        return Manifest.model_validate(manifest)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path} is damaged: its {_MANIFEST} cannot be read") from None
 
@@ -260,15 +260,15 @@ def listed_files(file: IO[bytes], most_bytes: int) -> int | None:
         return None
     start = max(0, end_at - _LOCATOR_BYTES - _END_64_BYTES - size_bytes)
     file.seek(start)
-    left, found, before = end_at - start, 0, b""
+    left, count, before = end_at - start, 0, b""
     while left > 0:
         data = before + file.read(min(left, _CHUNK_BYTES))
         if len(data) == len(before):
             break
-        found += data.count(_MEMBER)
+        count += data.count(_MEMBER)
         left -= len(data) - len(before)
         before = data[-(len(_MEMBER) - 1) :]
-    return found
+    return count
 
 
 def _end_of(file: IO[bytes]) -> tuple[int, int]:

@@ -143,7 +143,7 @@ class StudyFolder:
     def damaged(self) -> tuple[Path, ...]:
         """Trials that are not what was written when they were raced."""
         hashed = self.root.glob("trials/*.sha256")
-        return tuple(path for each in sorted(hashed) for path in self._damaged(each))
+        return tuple(path for key in sorted(hashed) for path in self._damaged(key))
 
     def _damaged(self, hashes: Path) -> tuple[Path, ...]:
         trials = self.trial_files(hashes.name.removesuffix(".sha256"))

@@ -40,9 +40,9 @@ _SHOWN = 200
 def to_bytes(trial: Trial) -> bytes:
     """The file of a trial; equal trials give equal bytes."""
     variants = tuple(replace(variant, mapped=()) for variant in trial.variants)
-    said = _TRIAL.dump_python(replace(trial, variants=variants, slices=()), mode="json")
+    document = _TRIAL.dump_python(replace(trial, variants=variants, slices=()), mode="json")
     text = io.StringIO()
-    text.write(json.dumps({"schema": SCHEMA, "trial": said}) + "\n")
+    text.write(json.dumps({"schema": SCHEMA, "trial": document}) + "\n")
     table = csv.writer(text, lineterminator="\n")
     table.writerow(_COLUMNS)
     table.writerows([getattr(record, name) for name in _COLUMNS] for record in trial.slices)

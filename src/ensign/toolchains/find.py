@@ -256,12 +256,14 @@ class ToolchainFinder:
                     f"{advised}{or_else}"
                 )
             flags = (*instrumenting(toolchain.kind), toolchain.linker_flag)
-            said = self.complaint(toolchain.cc, (), tuple(flag for flag in flags if flag))
-            if said:
+            complaint = self.complaint(toolchain.cc, (), tuple(flag for flag in flags if flag))
+            if complaint:
                 advised = self._install(f"libclang-rt-{major}-dev")
                 if rust:
                     advised = "this rustc came without its profiler_builtins; take one of rustup's"
-                return f"{toolchain.name} cannot link an instrumented program ({said}); {advised}"
+                return (
+                    f"{toolchain.name} cannot link an instrumented program ({complaint}); {advised}"
+                )
         if variant.bolt == "on":
             if not profilers.bolt or not profilers.merge_fdata:
                 return f"there is no llvm-bolt; {self._install(BOLT)}"
@@ -335,9 +337,9 @@ class ToolchainFinder:
         """What GCC says of all its flags, given these; empty of other compilers."""
         if toolchain.kind.family is not Family.GCC:
             return ""
-        said = self._scratch / "settings"
-        outcome = self._run(toolchain.cc, *flags, *QUESTION, stdout=said)
-        return said.read_text(errors="replace") if outcome.ok else ""
+        settings = self._scratch / "settings"
+        outcome = self._run(toolchain.cc, *flags, *QUESTION, stdout=settings)
+        return settings.read_text(errors="replace") if outcome.ok else ""
 
     def _kind(self, name: str, cc: Path) -> Kind:
         macros, outcome = self._macros(cc)
@@ -381,17 +383,17 @@ class ToolchainFinder:
 
     def _tools(self, kind: Kind, cc: Path) -> dict[str, str]:
         folders = (str(cc.parent), self._path, str(Path(self._real(str(cc))).parent))
-        found = {}
+        tools = {}
         for tool, names in tool_names(kind, cc.name).items():
             places = [self._place.which(name, folder) for name in names for folder in folders]
-            found[tool] = next((place for place in places if place), "")
-        return found
+            tools[tool] = next((place for place in places if place), "")
+        return tools
 
     def _identity(self, kind: Kind, cc: Path, version_line: str, ld: str) -> str:
         files = [self._real(str(cc)), self._real(ld)]
         for program in passes(kind):
-            said = self._said(cc, f"-print-prog-name={program}")
-            files.append(self._which(said) or said)
+            answer = self._said(cc, f"-print-prog-name={program}")
+            files.append(self._which(answer) or answer)
         if kind.family is Family.CLANG:
             linked = self._run("ldd", self._real(str(cc))).stdout
             files += [self._real(path) for path in _COMPILER_LIBRARY.findall(linked)]
@@ -402,9 +404,9 @@ class ToolchainFinder:
     def _linkers(self, cc: Path) -> tuple[Linker, ...]:
         linkers = []
         for name in _LINKERS:
-            said = self._which(self._said(cc, f"-print-prog-name=ld.{name}"))
-            if said:
-                linkers.append(Linker(name, self._sha256(said)))
+            answer = self._which(self._said(cc, f"-print-prog-name=ld.{name}"))
+            if answer:
+                linkers.append(Linker(name, self._sha256(answer)))
             elif elsewhere := self._place.newest_linker(name):
                 folder = str(PurePosixPath(elsewhere).parent)
                 linkers.append(Linker(name, self._sha256(elsewhere), folder))

@@ -108,7 +108,7 @@ def beside_libraries(kind: Kind, flags: Flags) -> Flags:
         return () if word in _BY_ITSELF else (word,)
 
     compiling, linking = (
-        tuple(each for word in words for each in told(word))
+        tuple(flag for word in words for flag in told(word))
         for words in (flags.compile, flags.link)
     )
     return Flags(compiling, linking)

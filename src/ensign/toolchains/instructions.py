@@ -51,8 +51,8 @@ def instructions_of(macros: str, base: str) -> InstructionSets | None:
     """Instructions by what GCC or Clang defines beyond `BASE_FLAG`; None if not x86-64."""
     if _X86 not in macros.splitlines():
         return None
-    found = set(_MACRO.findall(macros)) - set(_MACRO.findall(base))
-    return _named(each[2:].removesuffix("__") for each in found)
+    own_macros = set(_MACRO.findall(macros)) - set(_MACRO.findall(base))
+    return _named(macro[2:].removesuffix("__") for macro in own_macros)
 
 
 def instructions_of_rust(cfg: str) -> InstructionSets | None:
@@ -66,8 +66,8 @@ def _named(said: Iterable[str]) -> InstructionSets:
     """Instructions that a compiler names; of what has no name here, nothing is known."""
     sets = sorted({each for each in said if _is_a_set(each)})
     return InstructionSets(
-        frozenset(name for each in sets for name in names_of(each)),
-        tuple(each for each in sets if not names_of(each)),
+        frozenset(name for set_name in sets for name in names_of(set_name)),
+        tuple(set_name for set_name in sets if not names_of(set_name)),
     )
 
 

@@ -140,8 +140,8 @@ class RootPlace:
 
     def file(self, path: str) -> Path | None:
         """See `ToolPlace.file`."""
-        found = self.root.place(path)
-        return found if found is not None and found.is_file() else None
+        place = self.root.place(path)
+        return place if place is not None and place.is_file() else None
 
     def names_in(self, folder: str) -> tuple[str, ...]:
         """See `ProgramPlace.names_in`."""
@@ -150,8 +150,8 @@ class RootPlace:
     def newest_linker(self, name: str) -> str:
         """See `ToolPlace.newest_linker`."""
         versions = [each for each in self.root.names_in(_LLVM) if each.startswith("llvm-")]
-        found = (f"{_LLVM}/{version}/bin/ld.{name}" for version in versions)
-        return _newest([each for each in found if self.file(each)])
+        paths = (f"{_LLVM}/{version}/bin/ld.{name}" for version in versions)
+        return _newest([path for path in paths if self.file(path)])
 
     def argv(self, scratch: Path) -> tuple[str, ...]:
         """See `ToolPlace.argv`."""

@@ -63,7 +63,7 @@ def using(kind: Kind, folder: str) -> tuple[str, ...]:
     if kind.family is Family.CLANG:
         return (f"-fprofile-use={folder}/{PROFDATA}",)
     kept = ("coverage-mismatch", "missing-profile")  # warnings, whatever a project makes of them
-    return ("-fprofile-use", "-Wmissing-profile", *(f"-Wno-error={each}" for each in kept))
+    return ("-fprofile-use", "-Wmissing-profile", *(f"-Wno-error={name}" for name in kept))
 
 
 def instrumented_environment(kind: Kind, folder: str) -> tuple[tuple[str, str], ...]:

@@ -136,12 +136,12 @@ def cargo_settings(flags: Flags) -> tuple[str, ...]:
 
 def release_profile(flags: Flags) -> dict[str, object]:
     """The keys of a release profile in Cargo.toml that say the same, but for debug information."""
-    found: dict[str, object] = {"lto": False}
+    keys: dict[str, object] = {"lto": False}
     for word in flags.compile:
         name, _, value = word.removeprefix("-C").partition("=")
         if word.startswith(_OF_CARGO) and name != "debuginfo":
-            found[name] = int(value) if value.isdigit() else value
-    return found
+            keys[name] = int(value) if value.isdigit() else value
+    return keys
 
 
 def rustflags(flags: Flags) -> tuple[str, ...]:
@@ -209,21 +209,21 @@ def locate_rustc(name: str, path: str) -> str | None:
         raise InputError(f"'{name}' asks for a toolchain of rustup, and no rustup is on the path")
     there = sorted(names_in(f"{home}/toolchains"))
     # `1.95` and `stable` are short for what rustup calls `stable-x86_64-unknown-linux-gnu`.
-    found = [each for each in there if each == wanted or each.startswith(f"{wanted}-")]
-    if not found:
+    matching = [each for each in there if each == wanted or each.startswith(f"{wanted}-")]
+    if not matching:
         names = ", ".join(there) or "none"
         text = f"rustup has no toolchain '{wanted}' (there are: {names})"
         raise InputError(f"{text}; run 'rustup toolchain install {wanted}'")
-    best = wanted if wanted in found else found[0]
+    best = wanted if wanted in matching else matching[0]
     return shutil.which(f"{home}/toolchains/{best}/bin/rustc")
 
 
 def find_rust_parts(name: str, located: str, path: str, run: Run, scratch: Path) -> RustParts:
     """Look at what `located` is. InputError if it is no rustc, does not work, or lacks a part."""
-    said = run(located, "-vV")
-    kind = kind_of_rustc(said.stdout) if said.ok else None
+    answer = run(located, "-vV")
+    kind = kind_of_rustc(answer.stdout) if answer.ok else None
     if kind is None:
-        last = (said.tail.strip().splitlines() or [said.describe()])[-1]
+        last = (answer.tail.strip().splitlines() or [answer.describe()])[-1]
         raise InputError(f"'{name}' ({located}) is not rustc, or does not work: {last}")
     sysroot = run(located, "--print", "sysroot").stdout.strip()
     # What rustup puts on the path is itself: it would look for a toolchain anew in each folder.
@@ -232,13 +232,13 @@ def find_rust_parts(name: str, located: str, path: str, run: Run, scratch: Path)
     cc = shutil.which("cc", path=path)
     if cc is None:
         raise InputError(f"'{name}' links by 'cc', which is not here; run 'apt-get install gcc'")
-    host = host_of_rustc(said.stdout)
+    host = host_of_rustc(answer.stdout)
     own_lld = _own_lld(rustc, run, scratch)
     ld = own_lld or run(cc, "-print-prog-name=ld").stdout.strip()
     ld = shutil.which(ld, path=path) or ld
     return RustParts(
         kind=kind,
-        version_line=said.stdout.splitlines()[0],
+        version_line=answer.stdout.splitlines()[0],
         rustc=rustc,
         cargo=_cargo(Path(rustc), path),
         cc=cc,
@@ -263,11 +263,11 @@ def _own_lld(rustc: str, run: Run, scratch: Path) -> str:
     made, words = scratch / "linked", scratch / "link-args"
     # Through a file, because the last bytes of what is printed are returned alone.
     run(rustc, f"--print=link-args={words}", "-o", str(made), str(source))
-    said = words.read_text(errors="replace") if is_file(words) else ""
+    text = words.read_text(errors="replace") if is_file(words) else ""
     for path in (source, made, words):
         path.unlink(missing_ok=True)
-    folder = _OWN_LLD.search(said)
-    if folder is None or "-fuse-ld=lld" not in said:
+    folder = _OWN_LLD.search(text)
+    if folder is None or "-fuse-ld=lld" not in text:
         return ""
     return shutil.which(f"{folder[1]}/ld.lld") or ""
 

@@ -61,12 +61,12 @@ def single_flags_of_clang(before: str, after: str) -> tuple[SingleFlag, ...]:
 
 def _words(text: str) -> dict[str, str]:
     """The word that sets each flag as it is, by its name."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, equals, value in _LINE.findall(text):
         if name == _CHOICE_ITSELF or name.startswith(_NEGATED):
             continue
         if equals and not value.startswith("["):
-            found[name + equals] = f"{name}={value}"
+            values[name + equals] = f"{name}={value}"
         elif not equals and value in _SWITCHED:
-            found[name] = name if _SWITCHED[value] else f"{name[:2]}no-{name[2:]}"
-    return found
+            values[name] = name if _SWITCHED[value] else f"{name[:2]}no-{name[2:]}"
+    return values

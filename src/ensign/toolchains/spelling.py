@@ -156,6 +156,6 @@ def beside_cflags(kind: Kind, flags: Flags) -> tuple[str, ...]:
     A level there would undo what a check sets (`CFLAGS=-O0`), and means nothing to a link: but to
     Clang's with LTO. GCC's takes it from the objects.
     """
-    if kind.family is Family.CLANG and any(each.startswith("-flto") for each in flags.link):
+    if kind.family is Family.CLANG and any(flag.startswith("-flto") for flag in flags.link):
         return flags.link
-    return tuple(each for each in flags.link if not _LEVEL.fullmatch(each))
+    return tuple(flag for flag in flags.link if not _LEVEL.fullmatch(flag))

@@ -94,11 +94,13 @@ def _verified_trials(folder: StudyFolder, file: StudyFile, record: Record) -> Ve
     known = {workload.name for workload in file.study.workloads}
     unplanned = list(_unplanned(folder, record, known))
     count = sum(len(folder.trial_files(key)) for key in raced_keys(folder, record))
-    said = [f"{count} trials are held against their hashes, their names and the plan {record.key}"]
+    checks = [
+        f"{count} trials are held against their hashes, their names and the plan {record.key}"
+    ]
     plan = read_plan(folder, record.key)
     if plan is not None:
-        said.append(f"the confirmation's plan is the one that was hashed ({plan.sha256[:12]}…)")
-    return Verification(tuple(said), (*changed, *unplanned))
+        checks.append(f"the confirmation's plan is the one that was hashed ({plan.sha256[:12]}…)")
+    return Verification(tuple(checks), (*changed, *unplanned))
 
 
 def _unplanned(folder: StudyFolder, record: Record, workloads: set[str]) -> Iterator[str]:
@@ -373,9 +375,9 @@ def expansion(study: Study) -> bytes:
 def expanded_again(path: Path, study: Study) -> Study:
     """The study with the workloads and the training of such a file. InputError without one."""
     try:
-        said = read_json(path.read_bytes())
-        training = said["training"] and Training.model_validate(said["training"])
-        workloads = [Workload.model_validate(each) for each in said["workloads"]]
+        document = read_json(path.read_bytes())
+        training = document["training"] and Training.model_validate(document["training"])
+        workloads = [Workload.model_validate(table) for table in document["workloads"]]
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError("the bundle does not say what its suite's tests are") from None
     changes = {"suite": None, "workloads": workloads, "training": training}

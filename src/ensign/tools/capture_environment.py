@@ -58,8 +58,8 @@ class _Place:
 
     def ask(self, *words: str) -> str:
         """Output of a command; empty where it fails."""
-        said = run_bounded((*self.argv, *words), {"PATH": self.path, "LC_ALL": "C"}, _BOUNDS)
-        return said.text.strip() if said.ok else ""
+        answer = run_bounded((*self.argv, *words), {"PATH": self.path, "LC_ALL": "C"}, _BOUNDS)
+        return answer.text.strip() if answer.ok else ""
 
 
 def capture(name: str, study: Path | None, python: str = "") -> EnvironmentSheet:
@@ -128,10 +128,10 @@ def _compilers(place: _Place) -> Iterator[tuple[str, str]]:
     if place.argv:
         folders = place.path.split(os.pathsep)
         names = {each for folder in folders for each in place.root.names_in(folder)}
-        found = sorted(each for each in names if _COMPILER.fullmatch(each))
+        compilers = sorted(each for each in names if _COMPILER.fullmatch(each))
     else:
-        found = installed_compilers(place.path)
-    for name in found:
+        compilers = installed_compilers(place.path)
+    for name in compilers:
         yield f"compilers.{name}.version", place.ask(name, "--version").partition("\n")[0]
         if "gcc" not in name:
             continue
@@ -143,11 +143,11 @@ def _compilers(place: _Place) -> Iterator[tuple[str, str]]:
 
 
 def _python(place: _Place, python: str) -> Iterator[tuple[str, str]]:
-    said = place.ask(python, "-I", "-c", _PYTHON)
-    found: Mapping[str, object] = {}
+    answer = place.ask(python, "-I", "-c", _PYTHON)
+    packages: Mapping[str, object] = {}
     with suppress(ValueError):
-        found = read_json(said)
-    if not isinstance(found, dict) or not found:
+        packages = read_json(answer)
+    if not isinstance(packages, dict) or not packages:
         raise InputError(f"--python {python}: it does not say how it was built")
-    for name, text in found.items():
+    for name, text in packages.items():
         yield f"python.{name}", str(text)

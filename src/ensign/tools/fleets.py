@@ -97,7 +97,7 @@ def parse_host(text: str) -> HostResults:
 
 def parse_shares(texts: Sequence[str]) -> dict[str, float]:
     """`KIND=SHARE` each; shares count relative to each other. InputError."""
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for text in texts:
         kind, _, number = text.rpartition("=")
         try:
@@ -106,10 +106,10 @@ def parse_shares(texts: Sequence[str]) -> dict[str, float]:
             share = math.nan
         if not kind or not math.isfinite(share) or share <= 0:
             raise InputError(f"--share '{text}': give KIND=SHARE, such as milan=0.6")
-        if kind in found:
+        if kind in shares:
             raise InputError(f"--share of '{kind}' is given twice")
-        found[kind] = share
-    return found
+        shares[kind] = share
+    return shares
 
 
 def fleet_of(hosts: Sequence[HostResults], shares: Mapping[str, float]) -> Fleet:
@@ -145,8 +145,8 @@ def fleet_of_study(file: StudyFile) -> Fleet:
             continue
         hosts.append(host)
         if not host.record.complete:
-            said = f"it has not raced all of its rounds yet{_doing(slot, files)}"
-            early.append(HOST_UNFINISHED.found(said, host.label))
+            text = f"it has not raced all of its rounds yet{_doing(slot, files)}"
+            early.append(HOST_UNFINISHED.found(text, host.label))
     if len(hosts) < 2:  # noqa: PLR2004 - one is no fleet
         one = f"; 'ensign report {file.path} --host {hosts[0].slot}' shows one" if hosts else ""
         raise InputError(
@@ -179,9 +179,9 @@ def _doing(slot: HostSlot, files: TaskFiles) -> str:
 
 
 def _job_findings(slot: HostSlot, files: TaskFiles) -> Iterator[Finding]:
-    said = [f"job {line.job}: {line.said}" for line in files.lines(slot.name) if line.said]
-    if said:
-        yield HOST_JOBS.found("; ".join(said), slot.name)
+    notes = [f"job {line.job}: {line.said}" for line in files.lines(slot.name) if line.said]
+    if notes:
+        yield HOST_JOBS.found("; ".join(notes), slot.name)
 
 
 def _require_rounds(host: MeasuredHost, costs: RoundCosts) -> None:
@@ -229,7 +229,8 @@ def merged(
         level=merging.level,
         margin=merging.margin,
         hosts=tuple(
-            _fleet_host(host, len(each.rounds)) for host, each in zip(hosts, costs, strict=True)
+            _fleet_host(host, len(host_costs.rounds))
+            for host, host_costs in zip(hosts, costs, strict=True)
         ),
         kinds=merging.kinds,
         equal_shares=not shares,
@@ -295,13 +296,13 @@ class _Merging:
         others = [name for name in (self.baseline, *variants) if name != choice]
         level = 1 - (1 - self.level) / max(1, len(others) * len(self.kinds))
         for kind in self.kinds:
-            found = []
+            intervals = []
             for other in others:
                 mean = kind_mean(self._of(kind.name, self._over_all(other, choice)))
                 if mean is not None and mean.interval(level).high < 0:
-                    found.append((mean, other))
-            if found:
-                mean, other = min(found, key=lambda each: each[0].mean)
+                    intervals.append((mean, other))
+            if intervals:
+                mean, other = min(intervals, key=lambda each: each[0].mean)
                 names = PairNames(other, choice, self.costs[0].metric)
                 hosts = self.of_kind.count(kind.name)
                 interval = mean.interval(level)
@@ -309,12 +310,12 @@ class _Merging:
 
     def spreads(self, variants: Sequence[str]) -> list[tuple[float, int]]:
         """How the rounds of each host differ: of all variants, over all workloads."""
-        found = []
+        of_hosts = []
         for costs in self.costs:
             rounds = [round_geomeans(costs.log_ratios(name, self.baseline)) for name in variants]
-            variance = float(np.mean([each.var(ddof=1) for each in rounds]))
-            found.append((variance**0.5, len(costs.rounds) - 1))
-        return found
+            variance = float(np.mean([ratios.var(ddof=1) for ratios in rounds]))
+            of_hosts.append((variance**0.5, len(costs.rounds) - 1))
+        return of_hosts
 
     def _over_all(self, variant: str, baseline: str) -> list[Estimate]:
         """Of each host, over all workloads."""
@@ -427,19 +428,19 @@ def _differing(hosts: Sequence[MeasuredHost]) -> Iterator[Finding]:
         for name in _ALIKE
     }
     for host, own in zip(hosts, facts, strict=True):
-        said = [
+        texts = [
             f"{name} '{shortened(own.get(name, 'unknown'), _SHOWN)}' instead of "
             f"'{shortened(value, _SHOWN)}'"
             for name, value in usual.items()
             if own.get(name, "unknown") != value
         ]
-        if said:
-            text = f"unlike other hosts of {host.kind}: {'; '.join(said)}"
+        if texts:
+            text = f"unlike other hosts of {host.kind}: {'; '.join(texts)}"
             yield HOST_DIFFERS.found(text, host.label)
 
 
 def _other_builds(hosts: Sequence[MeasuredHost], names: Sequence[str]) -> Iterator[Finding]:
-    found = []
+    differing = []
     for name in names:
         hashes = {
             build.identity
@@ -448,9 +449,9 @@ def _other_builds(hosts: Sequence[MeasuredHost], names: Sequence[str]) -> Iterat
             if build.variant == name
         }
         if len(hashes) > 1:
-            found.append(name)
-    if found:
-        text = f"not the same bytes on all hosts: {', '.join(found)}"
+            differing.append(name)
+    if differing:
+        text = f"not the same bytes on all hosts: {', '.join(differing)}"
         yield OTHER_BUILDS.found(text)
 
 

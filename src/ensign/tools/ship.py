@@ -158,7 +158,7 @@ DESPITE = (REGRESSIONS, CHECK)
 
 def _require_way(file: StudyFile, variant: str) -> None:
     """InputError where the study says nothing about how that variant becomes the project's."""
-    plain = not any(trained(each) for each in file.variants if each.name == variant)
+    plain = not any(trained(one) for one in file.variants if one.name == variant)
     known = file.study.build.system in _BY_SYSTEM
     if plain and file.study.ship is None and not known:
         raise InputError(
@@ -170,7 +170,7 @@ def _require_way(file: StudyFile, variant: str) -> None:
 def _require_place_for_sources(file: StudyFile, variant: str) -> None:
     """InputError where nothing says how sources get flags of their own in the project."""
     ship = file.study.ship
-    if any(trained(each) for each in file.variants if each.name == variant):
+    if any(trained(one) for one in file.variants if one.name == variant):
         raise InputError(
             f"{variant} has a profile, and sources with flags of their own ('units'), which its "
             "script cannot give them: do it in the project's build files, and race that"
@@ -210,10 +210,10 @@ def ship(
     """
     variant = measured.variant
     _require_way(file, variant)
-    if any(each.units for each in file.variants if each.name == variant):
+    if any(one.units for one in file.variants if one.name == variant):
         _require_place_for_sources(file, variant)
     baseline = file.variants[0]
-    known = [each for each in file.variants if each.name == variant]
+    known = [known_variant for known_variant in file.variants if known_variant.name == variant]
     if not known:
         raise _stale(file, variant)
     request = BuildRequest(file.study, file.path, (baseline, *known), baseline.name)
@@ -369,10 +369,10 @@ def _regressions(result: Result, variant: str) -> str:
         compared = next((row for row in judged.suite if row.comparison.variant == variant), None)
         if compared is None:
             continue
-        found = shown_regressions(variant, judged)
-        if not found and compared.comparison.direction is Direction.SLOWER:
-            found = suite_sentence(compared, judged)
-        return found
+        text = shown_regressions(variant, judged)
+        if not text and compared.comparison.direction is Direction.SLOWER:
+            text = suite_sentence(compared, judged)
+        return text
     return ""
 
 

@@ -39,7 +39,7 @@ def expand(study: Study) -> tuple[Variant, ...]:
     baseline = _baselines(study, variants)[0]
     ordered = (baseline, *(variant for variant in variants if variant is not baseline))
     profiles = 1 if study.training is None else study.training.profiles
-    return tuple(each for variant in ordered for each in _per_profile(variant, profiles))
+    return tuple(expanded for variant in ordered for expanded in _per_profile(variant, profiles))
 
 
 def _per_profile(variant: Variant, profiles: int) -> Iterator[Variant]:
@@ -167,18 +167,18 @@ def _include_problems(study: Study) -> Iterator[Problem]:
 
 def _baseline_problems(study: Study) -> Iterator[Problem]:
     variants = _all(study)
-    found = _baselines(study, variants)
-    if not found:
+    baselines = _baselines(study, variants)
+    if not baselines:
         text = "[baseline] matches no variant"
         yield from _no_match(study.baseline, variants, ("baseline",), text)
-    elif len(found) > 1 and len(set(found)) > 1:
-        names = ", ".join(variant.name for variant in found[:_SHOWN])
-        more = ", …" if len(found) > _SHOWN else ""
+    elif len(baselines) > 1 and len(set(baselines)) > 1:
+        names = ", ".join(variant.name for variant in baselines[:_SHOWN])
+        more = ", …" if len(baselines) > _SHOWN else ""
         open_axes = [
-            axis for axis in AXES if len({getattr(variant, axis) for variant in found}) > 1
+            axis for axis in AXES if len({getattr(variant, axis) for variant in baselines}) > 1
         ]
         wanted = " and ".join(f"'{axis}'" for axis in open_axes)
-        text = f"[baseline] matches {len(found)} variants ({names}{more}); say its {wanted}"
+        text = f"[baseline] matches {len(baselines)} variants ({names}{more}); say its {wanted}"
         yield Problem(("baseline",), text)
 
 

@@ -49,10 +49,10 @@ def _expectation_problems(workload: Workload, where: Where) -> Iterator[Problem]
     """Problems of an expected output: it is one, and that of a run that a check can make."""
     called = f"workload '{workload.name}'"
     for key in ("expected", "expected_sha256"):
-        said = getattr(workload, key)
-        if isinstance(said, list):
+        value = getattr(workload, key)
+        if isinstance(value, list):
             text = f"'{key}' of {called} is a list, and 'input' is none: give one"
             yield Problem((*where, key), text)
-        elif said is not None and (reason := workload.race_only):
+        elif value is not None and (reason := workload.race_only):
             text = f"'{key}' of {called}: it {reason}, which a check lacks"
             yield Problem((*where, key), text)

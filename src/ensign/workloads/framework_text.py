@@ -31,8 +31,8 @@ def named_score(name: str, seconds: Iterable[float]) -> NamedScore:
 
 def failed_score(name: str, why: str) -> NamedScore:
     """A benchmark that has no time, and why."""
-    said = visible(why)[:_LONGEST_REASON]
-    return NamedScore(shown_name(name), None, "s", Better.LOWER, said)
+    reason = visible(why)[:_LONGEST_REASON]
+    return NamedScore(shown_name(name), None, "s", Better.LOWER, reason)
 
 
 def shown_name(name: str) -> str:
@@ -70,11 +70,11 @@ def scores(text: str) -> tuple[NamedScore, ...]:
 
 def _scores(text: str) -> Iterator[NamedScore]:
     for match in _LINE.finditer(text):
-        name, said = match["name"], match["value"].replace(",", "")
-        if "." not in said and int(said) < _COARSE_NS:
-            why = f"it prints whole nanoseconds, {said}: let it do more per iteration"
+        name, value = match["name"], match["value"].replace(",", "")
+        if "." not in value and int(value) < _COARSE_NS:
+            why = f"it prints whole nanoseconds, {value}: let it do more per iteration"
             yield failed_score(name, why)
-        elif said.count(".") > 1:
+        elif value.count(".") > 1:
             yield failed_score(name, "its time is no number")
         else:
-            yield named_score(name, [float(said) * 1e-9])
+            yield named_score(name, [float(value) * 1e-9])

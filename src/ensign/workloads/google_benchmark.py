@@ -78,12 +78,12 @@ def _scores(report: _Report) -> Iterator[NamedScore]:
         else:
             measured.setdefault(measurement.benchmark, []).append(measurement)
     for name, of_name in {**means, **measured}.items():
-        failed = next((each for each in of_name if each.error_occurred or each.skipped), None)
+        failed = next((run for run in of_name if run.error_occurred or run.skipped), None)
         if failed is None:
-            yield named_score(name, (each.seconds for each in of_name))
+            yield named_score(name, (run.seconds for run in of_name))
         else:
-            said = failed.error_message or failed.skip_message or "without a word"
-            yield failed_score(name, f"it failed: {said}")
+            reason = failed.error_message or failed.skip_message or "without a word"
+            yield failed_score(name, f"it failed: {reason}")
 
 
 def _told_apart(rows: Sequence[_Measurement]) -> Iterator[_Measurement]:

@@ -53,39 +53,39 @@ def split_inputs(study: Study) -> SplitStudy:
     if race.slice_check:
         named = _all(race.slice_check, names)
         origins["race", "slice_check"] = tuple(index for index, _ in named)
-        changes["race"] = race.model_copy(update={"slice_check": [each for _, each in named]})
+        changes["race"] = race.model_copy(update={"slice_check": [name for _, name in named]})
     if check is not None and check.same_output is not None:
         named = _all(check.same_output, names)
         origins["check", "same_output"] = tuple(index for index, _ in named)
-        changes["check"] = check.model_copy(update={"same_output": [each for _, each in named]})
+        changes["check"] = check.model_copy(update={"same_output": [name for _, name in named]})
     return SplitStudy(study.model_copy(update=changes), tuple(problems), origins)
 
 
 def _all(named: Sequence[str], names: Mapping[str, Sequence[str]]) -> tuple[tuple[int, str], ...]:
     return tuple(
-        (index, each) for index, name in enumerate(named) for each in names.get(name, [name])
+        (index, test) for index, name in enumerate(named) for test in names.get(name, [name])
     )
 
 
 def _split(
     workloads: Sequence[Workload], where: Where, problems: list[Problem]
 ) -> list[tuple[int, Workload]]:
-    found: list[tuple[int, Workload]] = []
+    placed: list[tuple[int, Workload]] = []
     for index, workload in enumerate(workloads):
         given = workload.input
         if given is None:
-            found.append((index, workload))
+            placed.append((index, workload))
         elif isinstance(given, str):
-            found.append((index, _with_input(workload, given, workload.name)))
+            placed.append((index, _with_input(workload, given, workload.name)))
         else:
             names = _names(workload.name, given)
             problems += _name_problems(workload, names, (*where, index, "input"))
             problems += _expectation_problems(workload, len(given), (*where, index))
-            found += [
+            placed += [
                 (index, _with_input(_expecting(workload, number), path, name))
                 for number, (path, name) in enumerate(zip(given, names, strict=True))
             ]
-    return found
+    return placed
 
 
 def _names(name: str, paths: Sequence[str]) -> list[str]:
@@ -116,9 +116,9 @@ def _name_problems(workload: Workload, names: Sequence[str], where: Where) -> li
 def _expectation_problems(workload: Workload, inputs: int, where: Where) -> list[Problem]:
     problems = []
     for key in _EXPECTATIONS:
-        said = getattr(workload, key)
-        if said is not None and (isinstance(said, str) or len(said) != inputs):
-            count = 1 if isinstance(said, str) else len(said)
+        value = getattr(workload, key)
+        if value is not None and (isinstance(value, str) or len(value) != inputs):
+            count = 1 if isinstance(value, str) else len(value)
             text = f"'{key}' of workload '{workload.name}': {count} for {inputs} inputs"
             problems.append(Problem((*where, key), f"{text}; give a list with one for each"))
     return problems
@@ -126,9 +126,11 @@ def _expectation_problems(workload: Workload, inputs: int, where: Where) -> list
 
 def _expecting(workload: Workload, number: int) -> Workload:
     """With what is expected of that one of its inputs."""
-    said = {key: getattr(workload, key) for key in _EXPECTATIONS}
-    lists = {key: each for key, each in said.items() if isinstance(each, list)}
-    chosen = {key: each[number] if number < len(each) else None for key, each in lists.items()}
+    expected = {key: getattr(workload, key) for key in _EXPECTATIONS}
+    lists = {key: value for key, value in expected.items() if isinstance(value, list)}
+    chosen = {
+        key: values[number] if number < len(values) else None for key, values in lists.items()
+    }
     return workload.model_copy(update=chosen)
 
 

@@ -99,7 +99,11 @@ class WorkloadKind(Protocol):
 
 def said_operations(workload: Workload) -> Operations | None:
     """Operations of a run as the study gives them; None where it says nothing."""
-    said = workload.operations
-    if said is None:
+    operations = workload.operations
+    if operations is None:
         return None
-    return Operations(pattern=said) if isinstance(said, str) else Operations(count=said)
+    return (
+        Operations(pattern=operations)
+        if isinstance(operations, str)
+        else Operations(count=operations)
+    )

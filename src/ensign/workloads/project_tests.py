@@ -97,17 +97,17 @@ def project_tests(document: object) -> tuple[ProjectTest, ...]:
 
 
 def _of_ctest(test: _OfCTest) -> ProjectTest:
-    said = {property_.name: property_.value for property_ in test.properties}
-    env, left_out = said.get("ENVIRONMENT", []), ""
+    properties = {property_.name: property_.value for property_ in test.properties}
+    env, left_out = properties.get("ENVIRONMENT", []), ""
     if not test.command:
         left_out = "its program is not built"
-    reasons = (why for key, why in _NOT_PLAIN.items() if said.get(key))
-    timeout = said.get("TIMEOUT")
-    pairs = (str(each).partition("=") for each in env) if isinstance(env, list) else ()
+    reasons = (why for key, why in _NOT_PLAIN.items() if properties.get(key))
+    timeout = properties.get("TIMEOUT")
+    pairs = (str(word).partition("=") for word in env) if isinstance(env, list) else ()
     return ProjectTest(
         test.name,
         tuple(test.command),
-        str(said.get("WORKING_DIRECTORY") or ""),
+        str(properties.get("WORKING_DIRECTORY") or ""),
         tuple((key, value) for key, _, value in pairs),
         float(timeout) if isinstance(timeout, int | float) else None,
         left_out or next(reasons, ""),

@@ -50,8 +50,11 @@ def scores(document: object) -> tuple[NamedScore, ...]:
 
 def _scores(report: _Report) -> Iterator[NamedScore]:
     for number, benchmark in enumerate(report.benchmarks, start=1):
-        said = {**report.metadata, **_first(benchmark), **benchmark.metadata}
-        name, unit = str(said.get("name", f"benchmark-{number}")), said.get("unit", "second")
+        metadata = {**report.metadata, **_first(benchmark), **benchmark.metadata}
+        name, unit = (
+            str(metadata.get("name", f"benchmark-{number}")),
+            metadata.get("unit", "second"),
+        )
         if unit == "second":
             yield named_score(name, (value for run in benchmark.runs for value in run.values))
         else:

@@ -56,8 +56,8 @@ def kind_of(workload: Workload) -> WorkloadKind:
 
 def may_end_by_the_clock(workload: Workload) -> bool:
     """True if nothing says how much it does: neither the study nor the workload itself."""
-    said = workload.by_turns or workload.operations is not None
-    return not said and not kind_of(workload).counts_itself(workload)
+    counts = workload.by_turns or workload.operations is not None
+    return not counts and not kind_of(workload).counts_itself(workload)
 
 
 def suite_named(name: str) -> PublishedSuite:

@@ -43,7 +43,7 @@ class CMake:
         """See `BuildSystem`."""
         folder = build_folder(build)
         made = [] if build.in_source else [["rm", "-rf", folder]]
-        leftovers = [f"{build.folder}/{each}" for each in ("CMakeCache.txt", "CMakeFiles")]
+        leftovers = [f"{build.folder}/{leftover}" for leftover in ("CMakeCache.txt", "CMakeFiles")]
         building = ["cmake", "--build", folder, "--parallel", "{jobs}", "--verbose"]
         targets = ["--target", *build.targets] if build.targets else []
         return with_recipe(

@@ -47,10 +47,10 @@ class Make:
 
     def recognized(self, listing: Listing) -> Recognized | None:
         """See `BuildSystem`."""
-        found = makefile_of(listing.names)
-        if not found:
+        name = makefile_of(listing.names)
+        if not name:
             return None
-        text = _with_included(listing, found)
+        text = _with_included(listing, name)
         by = how_it_listens(text)
         keys: dict[str, object] = {} if by == "variables" else {"flags_by": by}
         options = _tools_with_words((text, *_called(listing, text)))
@@ -84,7 +84,7 @@ def makefile_of(names: frozenset[str]) -> str:
 def included_names(text: str) -> tuple[str, ...]:
     """Files that a makefile includes, as far as it says so without variables and patterns."""
     words = (
-        word for found in _INCLUDED.findall(_CONTINUED.sub(" ", text)) for word in found.split()
+        word for names in _INCLUDED.findall(_CONTINUED.sub(" ", text)) for word in names.split()
     )
     return tuple(dict.fromkeys(word for word in words if not set("$%*?[") & set(word)))
 
@@ -94,10 +94,10 @@ def _with_included(listing: Listing, name: str) -> str:
     texts: dict[str, str] = {}
     waiting = [name]
     while waiting:
-        each = waiting.pop(0)
-        if each not in texts:
-            texts[each] = listing.text(each)
-            waiting += included_names(texts[each])
+        included = waiting.pop(0)
+        if included not in texts:
+            texts[included] = listing.text(included)
+            waiting += included_names(texts[included])
     return "\n".join(texts.values())
 
 

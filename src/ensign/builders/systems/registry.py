@@ -43,21 +43,21 @@ def recognize(listing: Listing) -> tuple[Recognized, ...]:
 
     Where there is none, those of the folders below it. A package's rules come last.
     """
-    found = _recognized(listing)
-    if any(recognized.system != Debian.name for recognized in found):
-        return found
+    at_top = _recognized(listing)
+    if any(recognized.system != Debian.name for recognized in at_top):
+        return at_top
     inside = (
         replace(recognized, keys={"folder": name, **recognized.keys})
         for name, below in listing.folders.items()
         for recognized in _recognized(below)
         if recognized.system in _IN_FOLDERS
     )
-    return (*inside, *found)
+    return (*inside, *at_top)
 
 
 def _recognized(listing: Listing) -> tuple[Recognized, ...]:
-    found = (system.recognized(listing) for system in _ALL)
-    return tuple(recognized for recognized in found if recognized is not None)
+    systems = (system.recognized(listing) for system in _ALL)
+    return tuple(recognized for recognized in systems if recognized is not None)
 
 
 def system_problems(study: Study) -> Iterator[Problem]:

@@ -113,8 +113,8 @@ def _ended(state: TaskState, seen: Seen, outcome: TaskOutcome, now_s: float) -> 
 def _lost(state: TaskState, seen: Seen, now_s: float) -> TaskState:
     """After a job that said nothing at its end."""
     word = state.view.word if state.view is not None else ""
-    said = seen.progress
-    waited = said is not None and said.job == state.job and said.phase is Phase.WAITING
+    progress = seen.progress
+    waited = progress is not None and progress.job == state.job and progress.phase is Phase.WAITING
     # The time for which another race had the machine is not the job's.
     excused = word in _NO_FAULT or (word == "TIMEOUT" and waited)
     return _again(state, seen, word or "it ended without a word", now_s, excused=excused)

@@ -60,23 +60,23 @@ class Slurm:
 
     def submit(self, submission: Submission) -> str:
         """See `Executor.submit`."""
-        said = io.StringIO()
+        output = io.StringIO()
         try:
-            with storage_errors(self._folder), contextlib.redirect_stderr(said):
+            with storage_errors(self._folder), contextlib.redirect_stderr(output):
                 # What is in it runs as us when a job reads it.
                 self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 executor = self._submitit.SlurmExecutor(folder=self._folder, python=_PYTHON)
                 executor.update_parameters(**self.parameters(submission))
                 job = executor.submit(carry_out, submission.task.work)
         except (self._submitit.core.utils.FailedJobError, RuntimeError) as error:
-            why = " ".join((said.getvalue() or str(error)).split())[:_LONGEST]
+            why = " ".join((output.getvalue() or str(error)).split())[:_LONGEST]
             raise ClusterUnreachable(f"not submitted: {why}") from None
         return str(job.job_id)
 
     def parameters(self, submission: Submission) -> dict[str, object]:
         """Parameters of the batch script, in submitit's words."""
         task = submission.task
-        found: dict[str, object] = {
+        parameters: dict[str, object] = {
             **task.placement,
             "job_name": self._prefix + task.name,
             "time": max(1, math.ceil(task.time_limit_s / 60)),
@@ -87,28 +87,28 @@ class Slurm:
             "stderr_to_stdout": True,
         }
         if task.exclusive:
-            found["exclusive"] = True
+            parameters["exclusive"] = True
         if task.cpus is not None:
-            found["cpus_per_task"] = task.cpus
+            parameters["cpus_per_task"] = task.cpus
         if task.memory_bytes is not None:
-            found["mem"] = f"{math.ceil(task.memory_bytes / _BYTES_PER_MB)}MB"
+            parameters["mem"] = f"{math.ceil(task.memory_bytes / _BYTES_PER_MB)}MB"
         elif task.exclusive:
-            found["mem"] = "0"  # all that the node has
+            parameters["mem"] = "0"  # all that the node has
         if submission.node:
-            found["nodelist"] = submission.node
+            parameters["nodelist"] = submission.node
         if submission.without:
-            found["exclude"] = ",".join(submission.without)
-        return found
+            parameters["exclude"] = ",".join(submission.without)
+        return parameters
 
     def jobs(self) -> dict[str, Job]:
         """See `Executor.jobs`."""
         argv = ("squeue", "--noheader", "--states=all", "--me", f"--format={_FORMAT}")
-        found: dict[str, Job] = {}
+        jobs: dict[str, Job] = {}
         for line in self._asked(argv).text.splitlines():
             job = self._job(line)
-            if job is not None and _is_newer(job, found.get(job.task)):
-                found[job.task] = job
-        return found
+            if job is not None and _is_newer(job, jobs.get(job.task)):
+                jobs[job.task] = job
+        return jobs
 
     def cancel(self, ids: Iterable[str]) -> None:
         """See `Executor.cancel`."""

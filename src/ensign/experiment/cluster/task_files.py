@@ -172,8 +172,8 @@ class TaskFiles:
     def _said(self, name: str, kind: TypeAdapter[Value]) -> Value | None:
         """What is there; what is damaged is as if nobody had said it."""
         with suppress(InputError, ValidationError):
-            found = self.folder.read_json(f"{_FOLDER}/{name}")
-            return None if found is None else kind.validate_python(found)
+            content = self.folder.read_json(f"{_FOLDER}/{name}")
+            return None if content is None else kind.validate_python(content)
         return None
 
     def _write(self, name: str, value: Mapping[str, object]) -> None:

@@ -42,9 +42,9 @@ def write_hosts(folder: StudyFolder, cluster: Cluster) -> None:
 
 def read_hosts(folder: StudyFolder) -> StudyHosts | None:
     """The hosts of a study; None where it was raced here alone. InputError where damaged."""
-    found = folder.read_json(_CLUSTER)
+    content = folder.read_json(_CLUSTER)
     try:
-        return None if found is None else _HOSTS.validate_python(found)
+        return None if content is None else _HOSTS.validate_python(content)
     except ValidationError:
         path = folder.json_file(_CLUSTER)
         raise InputError(f"{path} is damaged; delete it and run again") from None
@@ -101,5 +101,5 @@ def tasks_of(
 
 def _asked(file: StudyFile, lock: str, options: RunOptions) -> str:
     """Name of all that is asked for: where it differs, what is done is not."""
-    said = [file.text, lock, asdict(options)]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+    identity = [file.text, lock, asdict(options)]
+    return hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]

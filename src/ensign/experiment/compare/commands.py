@@ -45,10 +45,10 @@ def command_names(commands: Sequence[str]) -> tuple[str, ...]:
     if len(different) == 1:
         (program, *_) = [*_words(commands[0]), commands[0]]
         return distinct_short((PurePosixPath(program).name or program,), LONGEST) * len(commands)
-    found = _by_what_differs(different)
-    if len(set(found)) < len(different) or not all(found):
-        found = different
-    short = dict(zip(different, distinct_short(found, LONGEST), strict=True))
+    names = _by_what_differs(different)
+    if len(set(names)) < len(different) or not all(names):
+        names = different
+    short = dict(zip(different, distinct_short(names, LONGEST), strict=True))
     return tuple(short[command] for command in commands)
 
 
@@ -67,7 +67,7 @@ def _by_what_differs(texts: Sequence[str]) -> tuple[str, ...]:
     named = [" ".join(map(_assigned, _without_env(words))) for words in own]
     keys = {_key(words[0]) for words in map(_without_env, own) if words}
     nothing = f"no {keys.pop()}" if len(keys) == 1 else "none"
-    return tuple(each or nothing for each in named)
+    return tuple(name or nothing for name in named)
 
 
 def _without_repeats(places: Sequence[Words]) -> list[Words]:
@@ -439,11 +439,11 @@ def require_rest(commands: Sequence[CommandVariant], failures: Sequence[VariantF
 
 def failure_of(commands: Sequence[FailedCommand]) -> CommandFailed:
     """The error to raise for them at the end."""
-    said = (
+    texts = (
         f"'{command.command.name}' failed {command.failure.where}: {command.failure.text}"
         for command in commands
     )
-    return CommandFailed("; ".join(said))
+    return CommandFailed("; ".join(texts))
 
 
 def deadline_hint(deadline_ns: int) -> str:

@@ -41,10 +41,10 @@ def scanned(name: str, first: str, last: str, step: str | None) -> Parameter:
 
 def listed(name: str, values: str) -> Parameter:
     """Values that commas divide. InputError without any."""
-    found = tuple(word.strip() for word in values.split(",") if word.strip())
-    if not found:
+    words = tuple(word.strip() for word in values.split(",") if word.strip())
+    if not words:
         raise InputError(f"-L {name} needs values, such as a,b,c")
-    return Parameter(name, found)
+    return Parameter(name, words)
 
 
 def parameters_of(options: Options) -> list[Parameter]:

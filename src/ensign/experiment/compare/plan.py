@@ -235,18 +235,18 @@ def require_budget(options: Options, runs: Mapping[str, CommandPilot], commands:
     """
     if options.budget_ns is None or not runs:
         return
-    each = [run.wall_ns + run.prepare_ns for run in runs.values()]
-    first, rest = each[0], sum(each[1:])
+    run_ns = [run.wall_ns + run.prepare_ns for run in runs.values()]
+    first, rest = run_ns[0], sum(run_ns[1:])
     # Twice with its twin, and what looked at them.
-    least_ns = sum(each) + _FEWEST * (options.copies * first + rest)
+    least_ns = sum(run_ns) + _FEWEST * (options.copies * first + rest)
     if least_ns <= options.budget_ns:
         return
-    execution_ns = round(sum(each) / len(each) * (commands - len(each)) + sum(each) + first)
+    execution_ns = round(sum(run_ns) / len(run_ns) * (commands - len(run_ns)) + sum(run_ns) + first)
     # Once alone, and once followed.
-    looking_ns = round(2 * sum(each) / len(each) * commands)
+    looking_ns = round(2 * sum(run_ns) / len(run_ns) * commands)
     raise InputError(
         f"--budget {format_duration(options.budget_ns)} is too small: one run takes "
-        f"{format_duration(max(each))}, so one execution of all variants takes about "
+        f"{format_duration(max(run_ns))}, so one execution of all variants takes about "
         f"{format_duration(execution_ns)}; {_nearest(looking_ns, execution_ns)}"
     )
 

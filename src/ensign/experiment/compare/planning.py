@@ -108,16 +108,16 @@ class Planned:
         The first two, where none was spent on the question before; and some more by their medians,
         which a busy machine does not disturb.
         """
-        found: tuple[SelfTimed, ...] = ()
+        self_timed: tuple[SelfTimed, ...] = ()
         if len(trials) == TO_BE_SURE and not self.sliced:
-            found = by_the_first(self.pilots, trials)
+            self_timed = by_the_first(self.pilots, trials)
         elif len(trials) == FOR_A_MEDIAN:
-            found = by_median(self.pilots, trials)
-        if not found:
+            self_timed = by_median(self.pilots, trials)
+        if not self_timed:
             return None
-        told = tuple(timed.finding(counted=False) for timed in found)
+        told = tuple(timed.finding(counted=False) for timed in self_timed)
         plan = replace(self.plan, findings=(*told, *self.plan.findings))
-        return replace(self, plan=plan, self_timed=found)
+        return replace(self, plan=plan, self_timed=self_timed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,21 +254,21 @@ class Piloting:
         later = worth and self._may_wait(plan)
         unknown = plan.apart and not worth and not self.options.serves and _noteworthy(pilots)
         sliced = self._sliced(planned) if worth and not later else None
-        found = () if sliced is None else by_the_wall_clock(pilots, sliced)
-        if found:
-            found = self._again(planned, found)
+        self_timed = () if sliced is None else by_the_wall_clock(pilots, sliced)
+        if self_timed:
+            self_timed = self._again(planned, self_timed)
         if sliced is not None and self.options.serves and plan.mode is Mode.INTERLEAVED:
             plan = replace(plan, execution_ns=sliced.wall_ns)
-        if not found and not self.options.serves:
-            found = self._by_the_cpu_clock(planned)
-        if not found:
+        if not self_timed and not self.options.serves:
+            self_timed = self._by_the_cpu_clock(planned)
+        if not self_timed:
             return replace(planned, plan=plan, sliced=not later, unknown=unknown)
         counted = self.options.operations is not None
-        told = tuple(timed.finding(counted=counted) for timed in found)
+        told = tuple(timed.finding(counted=counted) for timed in self_timed)
         plan = replace(plan, findings=(*told, *plan.findings))
         if counted:
             return replace(planned, plan=replace(plan, mode=Mode.ALTERNATING))
-        return replace(planned, plan=plan, self_timed=found)
+        return replace(planned, plan=plan, self_timed=self_timed)
 
     def _again(self, planned: Planned, found: tuple[SelfTimed, ...]) -> tuple[SelfTimed, ...]:
         """Those whom another execution shows, too, beside the runs before and others after it."""
@@ -329,14 +329,14 @@ class Piloting:
             for variant in variant_specs(self.commands, self.options, free, {})
         }
         wish = TraceOptions(self.options.ports)
-        found: list[SelfTimed] = []
+        self_timed: list[SelfTimed] = []
         for variant, pilot in planned.pilots.items():
             usually = partial(tracer.trace, specs[variant], wish)
             hurried = planned.traces.of(variant)
             one = by_the_cpu_clock(pilot.name, hurried, usually, pilot.cpu_ns)
             if one is not None:
-                found.append(one)
-        return tuple(found)
+                self_timed.append(one)
+        return tuple(self_timed)
 
     def _of_programs(self) -> tuple[dict[str, CommandPilot], list[VariantFailure]]:
         pilots: dict[str, CommandPilot] = {}
@@ -482,7 +482,7 @@ def require_expected(options: Options, name: str, output: str) -> None:
     wanted = [] if options.expected_sha256 is None else [options.expected_sha256]
     if options.expected is not None:
         wanted.append(_sha256_of(options.expected))
-    if all(each == output for each in wanted):
+    if all(sha256 == output for sha256 in wanted):
         return
     file = "" if options.expected is None else f" ({visible(options.expected)})"
     what = f"its SHA-256 is {output}" if output else "it could not be read"

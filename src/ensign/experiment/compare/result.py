@@ -172,8 +172,8 @@ class CompareEvidence:
     def _longer(self, result: Result) -> tuple[Finding, ...]:
         """Finding on a longer race that would decide what is open, where nothing else is wrong."""
         same = {finding.subject for finding in self.record.findings if finding.is_a(SAME_BYTES)}
-        each = (one for one in result.comparisons if one.variant not in same)
-        longer = longer_race(each, result.margin)
+        others = (one for one in result.comparisons if one.variant not in same)
+        longer = longer_race(others, result.margin)
         if longer is None or self.record.used_s is None:
             return ()
         racing_ns = sum(trial.wall_ns for trial in self.trials)

@@ -149,7 +149,7 @@ class CompareSteps:
     def plan(self, prepared: MachineState) -> PlannedRace:
         """Looks at each command by itself. CommandFailed where nothing is left to compare."""
         start_ns = self.ports.clock.monotonic_ns()
-        cpus, said = cpus_of_options(self.options.cpus, servers=self.options.serves)
+        cpus, cpu_findings = cpus_of_options(self.options.cpus, servers=self.options.serves)
         pilotings = self._pilotings(cpus, start_ns)
         planned = PlannedWorkloads({name: piloting.plan() for name, piloting in pilotings.items()})
         planned = planned.by_one_metric()
@@ -159,8 +159,8 @@ class CompareSteps:
         out = same | {failure.variant for failure in planned.failures}
         if any(command.variant not in out for command in self.commands[1:]):
             requests = {
-                name: pilotings[name].request(each.plan, planned.failures).without(same)
-                for name, each in planned.judged.items()
+                name: pilotings[name].request(seen.plan, planned.failures).without(same)
+                for name, seen in planned.judged.items()
             }
         failures = [*planned.failures]
         if self.options.warmup and requests:
@@ -171,7 +171,7 @@ class CompareSteps:
             budget = budget_ns(self.options, planned.round_ns, spent_ns)
             asked = self.options.budget_ns is not None or budget <= DEFAULT_BUDGET_NS
             self.on_plan(Expected(planned.round_ns, budget - spent_ns, asked))
-        known = (prepared, said, same)
+        known = (prepared, cpu_findings, same)
         return PlannedRace(planned, requests, tuple(failures), start_ns, budget, *known)
 
     def race(self, planned: PlannedRace) -> CompareRaces:
@@ -301,7 +301,7 @@ class CompareSteps:
 
     def judge(self, raced: CompareRaces) -> ExperimentOutcome:
         """The result; what failed, also where some was measured."""
-        errors = [each.error for each in (raced.first, raced.second, raced) if each is not None]
+        errors = [race.error for race in (raced.first, raced.second, raced) if race is not None]
         failed = next(filter(None, (*errors, *self.cleaned)), None)
         evidence = compare_evidence(self.options, raced.first, self.redo)
         if self.options.confirm:

@@ -75,8 +75,8 @@ def own_input(options: Options) -> str:
     """Sources of another input for each variant, which no trace shows; empty if none."""
     texts = {"input": (options.input or "",), "env": options.env}
     texts |= {part: getattr(options, part) for part in _AROUND}
-    found = [f"--{name}" for name, said in texts.items() if any(_PLACE in one for one in said)]
-    return f"{', '.join(found)} gives each its own by {_PLACE}" if found else ""
+    giving = [f"--{name}" for name, words in texts.items() if any(_PLACE in one for one in words)]
+    return f"{', '.join(giving)} gives each its own by {_PLACE}" if giving else ""
 
 
 def same_programs(
@@ -91,7 +91,7 @@ def same_programs(
     gives each an input of its own. Of what was not seen in full nothing is said. Where the programs
     are the same and the rest is not, a finding names what differs.
     """
-    found: dict[str, str] = {}
+    same: dict[str, str] = {}
     findings: list[Finding] = []
     known: list[CommandVariant] = []
     for command in commands:
@@ -111,13 +111,13 @@ def same_programs(
             text = f"the same program and libraries as {earlier.name}; {differs}"
             findings.append(SAME_PROGRAM.found(text, command.name))
         else:
-            found[command.variant] = earlier.variant
+            same[command.variant] = earlier.variant
             text = (
                 f"the same program and libraries as {earlier.name}, with equal arguments and "
                 "equal files to read"
             )
             findings.append(SAME_BYTES.found(text, command.name))
-    return SamePrograms(found, tuple(findings))
+    return SamePrograms(same, tuple(findings))
 
 
 def content_of(path: str, identities: Identities) -> str:
@@ -273,7 +273,7 @@ class Tracing:
         left_ns = None if end_ns is None else end_ns - self.clock_ns()
         if left_ns is not None and left_ns <= 0:
             return nothing_seen(TOO_LONG)
-        limits = [each for each in (left_ns, longest_ns) if each is not None]
+        limits = [limit_ns for limit_ns in (left_ns, longest_ns) if limit_ns is not None]
         # One execution serves two questions: the files are the same, whatever its CPU clock says.
         rate = 1 if self.options.serves else CLOCK_RATE
         deadline_ns = min(limits, default=None)
@@ -282,13 +282,13 @@ class Tracing:
 
     def _outputs(self, variants: Iterable[VariantSpec]) -> dict[str, str]:
         """The files that get the commands' standard output."""
-        found = {}
+        outputs = {}
         for variant in variants:
             if variant.program.stdout is not None and variant.load is None:
                 path = variant.program.stdout.replace("{variant}", variant.name)
                 if "{tmp}" not in path and _is_plain(Path(path)):
-                    found[variant.name] = str(Path(path).resolve())
-        return found
+                    outputs[variant.name] = str(Path(path).resolve())
+        return outputs
 
     def _judged(
         self, seen: Mapping[str, TracedExecution], outputs: Mapping[str, str] | None = None

@@ -216,8 +216,8 @@ def _scored(options: Options) -> _Scored:
 
 def _load_of(command: CommandVariant, options: Options, cpus: CpuPlan) -> Load | DriveLoad | None:
     if options.drive is not None:
-        said = _operations(options)[0]
-        operations = options.drive.operations or said or _OPERATIONS_OF_A_DRIVE
+        counted = _operations(options)[0]
+        operations = options.drive.operations or counted or _OPERATIONS_OF_A_DRIVE
         return DriveLoad(
             options.drive,
             operations,
@@ -243,10 +243,10 @@ def _load(argv: tuple[str, ...], options: Options, cpus: CpuPlan) -> Load:
 
 def _operations(options: Options) -> tuple[int | None, str | None]:
     """Number of operations that one run completes, or the pattern of it in the output."""
-    said = options.operations
-    if said is not None and said.isdigit():
-        return int(said), None
-    return None, said
+    operations = options.operations
+    if operations is not None and operations.isdigit():
+        return int(operations), None
+    return None, operations
 
 
 def _readiness(options: Options) -> Readiness:

@@ -48,14 +48,14 @@ def workloads_of(
     """
     if not options.workloads:
         return (CommandWorkload("", commands, options),)
-    found: dict[str, CommandWorkload] = {}
-    for said in options.workloads:
-        named = _NAMED.fullmatch(said)
-        name, text = named.groups() if named else (said, said)
-        if name in found:
+    workloads: dict[str, CommandWorkload] = {}
+    for option_text in options.workloads:
+        named = _NAMED.fullmatch(option_text)
+        name, text = named.groups() if named else (option_text, option_text)
+        if name in workloads:
             raise InputError(f"--workload {name} is given twice; name them NAME=TEXT")
-        found[name] = _filled(name, text, options, commands)
-    return tuple(found.values())
+        workloads[name] = _filled(name, text, options, commands)
+    return tuple(workloads.values())
 
 
 def _filled(
@@ -96,7 +96,7 @@ def _filled(
             input=None if options.input is None else options.input.replace(PLACE, text),
             output=None if options.output is None else options.output.replace(PLACE, name),
             expected=None if options.expected is None else options.expected.replace(PLACE, text),
-            env=tuple(each.replace(PLACE, text) for each in options.env),
+            env=tuple(assignment.replace(PLACE, text) for assignment in options.env),
             budget_ns=None if budget_ns is None else budget_ns // len(options.workloads),
         ),
     )
@@ -157,9 +157,9 @@ class PlannedWorkloads:
     @property
     def deadline_ns(self) -> int | None:
         """Time after which a run hangs; None where the user said when that is."""
-        found = [planned.plan.deadline_ns for planned in self.by_name.values()]
-        known = [each for each in found if each is not None]
-        return max(known) if len(known) == len(found) else None
+        deadlines_ns = [planned.plan.deadline_ns for planned in self.by_name.values()]
+        known = [deadline_ns for deadline_ns in deadlines_ns if deadline_ns is not None]
+        return max(known) if len(known) == len(deadlines_ns) else None
 
     @property
     def traces(self) -> Traces:
@@ -174,18 +174,18 @@ class PlannedWorkloads:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """Findings on the plans, and on the workloads that are not judged."""
-        found = [
+        findings = [
             finding
             for name, planned in self.by_name.items()
             for finding in self._of(name, planned.plan.findings)
         ]
         if len(self.by_name) > 1:
-            found += (
+            findings += (
                 SELF_TIMED.found(withheld_text(planned.self_timed), name)
                 for name, planned in self.by_name.items()
                 if planned.self_timed
             )
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(findings))
 
     @property
     def pilots(self) -> Mapping[str, CommandPilot]:
@@ -200,8 +200,8 @@ class PlannedWorkloads:
     @property
     def same(self) -> frozenset[str]:
         """The variants that run what an earlier one runs, on every workload."""
-        found = [frozenset(planned.traces.same) for planned in self.by_name.values()]
-        return frozenset.intersection(*found)
+        same = [frozenset(planned.traces.same) for planned in self.by_name.values()]
+        return frozenset.intersection(*same)
 
     def doubt(self, *, loaded: bool) -> str:
         """Why nothing is claimed, whatever the race gives; empty where there is no such reason."""
@@ -217,8 +217,8 @@ class PlannedWorkloads:
         planned = self.by_name[name]
         if planned.self_timed:
             return None
-        found = planned.seen_in([trial for trial in trials if trial.workload == name])
-        return None if found is None else PlannedWorkloads({**self.by_name, name: found})
+        seen = planned.seen_in([trial for trial in trials if trial.workload == name])
+        return None if seen is None else PlannedWorkloads({**self.by_name, name: seen})
 
     def doubted(self, trials: Sequence[Trial]) -> tuple[str, ...]:
         """Workloads whose first executions show that a program runs for a fixed time."""
@@ -242,15 +242,15 @@ class PlannedWorkloads:
 
         A workload alone that ends so has ended its race; of several the others go on.
         """
-        found = {}
+        by_name = {}
         for name, planned in self.by_name.items():
             mine = [trial for trial in trials if trial.workload == name]
-            each = planned if planned.self_timed else _with_clock(planned, mine)
-            said = raced_findings(each.traces, mine, names, baseline) if mine else ()
-            looks = visible_findings(each.traces.by_variant, names, baseline) if mine else ()
-            traces = replace(each.traces, findings=(*each.traces.findings, *said, *looks))
-            found[name] = replace(each, traces=traces)
-        return PlannedWorkloads(found)
+            timed = planned if planned.self_timed else _with_clock(planned, mine)
+            raced = raced_findings(timed.traces, mine, names, baseline) if mine else ()
+            looks = visible_findings(timed.traces.by_variant, names, baseline) if mine else ()
+            traces = replace(timed.traces, findings=(*timed.traces.findings, *raced, *looks))
+            by_name[name] = replace(timed, traces=traces)
+        return PlannedWorkloads(by_name)
 
     @property
     def _first(self) -> Planned:
@@ -306,8 +306,8 @@ def _between(
     for pair in _pairs(first, other, own):
         looks = read_visible(Path(pair.first.path)), read_visible(Path(pair.other.path))
         if looks[0] is not None and looks[1] is not None:
-            found = ", ".join(differences(looks[0], looks[1]))
-            parts += [f"{pair.name} ({found})"] if found else []
+            differing = ", ".join(differences(looks[0], looks[1]))
+            parts += [f"{pair.name} ({differing})"] if differing else []
     parts += _libraries(first, other)
     if parts:
         text = f"what visibly differs from {before}: {'; '.join(parts)}"

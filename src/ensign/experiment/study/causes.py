@@ -62,7 +62,7 @@ class Question:
 
     def asked_of(self, file: StudyFile, budget: str) -> StudyFile:
         """The study that answers it: both variants and all between them, on relinks as ever."""
-        toggles = (each for c in self.causes for each in (c.added, c.removed))
+        toggles = (toggle for c in self.causes for toggle in (c.added, c.removed))
         points = [self.start or self.a, self.b, *toggles]
         title = f"Why {self.b.name} differs from {self.a.name}, by {self.by}"
         derived = derived_study(file, ("why", title), (self.a, points), file.sampled_race(budget))
@@ -139,7 +139,7 @@ def study_text(file: StudyFile) -> str:
     left = without_tables(file.text, {*named, *tables, *lists, "exclude"})
     parts = [_keys(named), left.strip()]
     parts += [f"[{name}]\n{_keys(values)}" for name, values in tables.items() if values]
-    parts += [f"[[{name}]]\n{_keys(each)}" for name, every in lists.items() for each in every]
+    parts += [f"[[{name}]]\n{_keys(table)}" for name, every in lists.items() for table in every]
     return "\n\n".join(parts) + "\n"
 
 
@@ -150,7 +150,7 @@ def _keys(values: Mapping[str, object]) -> str:
 def _value(value: object) -> str:
     """What JSON writes of texts, numbers and lists of these is TOML, too."""
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{key} = {_value(each)}' for key, each in value.items())} }}"
+        return f"{{ {', '.join(f'{key} = {_value(item)}' for key, item in value.items())} }}"
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -292,11 +292,11 @@ def training_question(
     if not can_split_training(a, b) or not _that_matter(a, b, _PROFILES, causes):
         return None
     alone = len(training) == 1  # nothing would be left to train on
-    found = _next_split([] if alone else training, causes, ("training groups", "training"))
+    split = _next_split([] if alone else training, causes, ("training groups", "training"))
     told = any(table.by in ("training groups", "training") for table in causes)
-    if found is None and (told or not alone):
+    if split is None and (told or not alone):
         return None
-    by, groups = found or ("training", [])
+    by, groups = split or ("training", [])
     lacking = asked if not told and len(asked) <= _MOST_TRAINED else ()
     parts = training_causes(b, groups, lacking)
     return Question(a, b, by, parts, only_removed=True) if parts else None
@@ -316,10 +316,10 @@ def flag_question(
 ) -> Question | None:
     """What to ask next of single flags: many in groups, then those of groups that are causes."""
     by_word = {flag.word: flag for flag in flags}
-    found = _next_split([*by_word], causes, ("flag groups", "flags"))
-    if found is None:
+    split = _next_split([*by_word], causes, ("flag groups", "flags"))
+    if split is None:
         return None
-    by, groups = found
+    by, groups = split
     chosen = {word for group in groups for word in group}
     named = {" ".join(group): [by_word[word] for word in group] for group in groups}
     others = [flag for flag in flags if flag.word not in chosen]
@@ -335,10 +335,10 @@ def source_question(
     named: Sequence[str] = (),
 ) -> Question | None:
     """The same of sources that no function names; those that are `named` are asked beside them."""
-    found = _next_split(sources, causes, ("source groups", "sources"))
-    if found is None:
+    split = _next_split(sources, causes, ("source groups", "sources"))
+    if split is None:
         return None
-    by, groups = found
+    by, groups = split
     are_all = sum(map(len, groups)) == len(sources)
     groups = [*([name] for name in named), *groups]
     return Question(a, b, by, source_causes(a, b, groups, are_all=are_all))

@@ -245,8 +245,8 @@ def record_name(key: str) -> str:
 
 def write_plan(folder: StudyFolder, plan: ConfirmPlan) -> None:
     """Writes plan and hash in one step."""
-    said = {"plan": json.loads(_text(plan)), "sha256": plan.sha256}
-    folder.write_json(plan_name(plan.exploration), said)
+    content = {"plan": json.loads(_text(plan)), "sha256": plan.sha256}
+    folder.write_json(plan_name(plan.exploration), content)
 
 
 def read_plan(folder: StudyFolder, key: str) -> ConfirmPlan | None:

@@ -52,12 +52,12 @@ def judge_ran(results: Sequence[BuildResult], traces: Sequence[RanOnce], artifac
     for result in results:
         name = result.facts.variant
         own = [trace for trace in traces if trace.variant == name]
-        found = [*_not_loaded(result, own), *_not_run(result, own, artifact)]
+        own_findings = [*_not_loaded(result, own), *_not_run(result, own, artifact)]
         if result is results[0]:
-            found += _unmoved(result, own)
-        found += _without_flags(result, own)
-        wrong |= {name for finding in found if finding.severity is Severity.ERROR}
-        findings += found
+            own_findings += _unmoved(result, own)
+        own_findings += _without_flags(result, own)
+        wrong |= {name for finding in own_findings if finding.severity is Severity.ERROR}
+        findings += own_findings
         findings += _not_judged(name, own)
     same = _same(results, traces, wrong)
     findings += (
@@ -195,11 +195,11 @@ def _same(
 
 
 def _listed(traces: Iterable[RanOnce]) -> Iterator[WhatRan]:
-    found: dict[tuple[bool, str], list[tuple[RanOnce, str]]] = {}
+    uses_by_file: dict[tuple[bool, str], list[tuple[RanOnce, str]]] = {}
     for trace in traces:
         for file in trace.files:
-            found.setdefault((not file.built, file.path), []).append((trace, file.sha256))
-    for (foreign, path), uses in sorted(found.items(), key=lambda pair: pair[0]):
+            uses_by_file.setdefault((not file.built, file.path), []).append((trace, file.sha256))
+    for (foreign, path), uses in sorted(uses_by_file.items(), key=lambda pair: pair[0]):
         hashes = {sha256 for _, sha256 in uses}
         yield WhatRan(
             path=path,

@@ -103,12 +103,12 @@ def _inputs(file: StudyFile) -> tuple[str, ...]:
 def _untried(file: StudyFile, ports: Ports) -> dict[str, str]:
     """Variants whose compiler is not to be run by what only looks, and why."""
     path, folders = ports.env.get("PATH", os.defpath), file.folders
-    found = {}
+    reasons = {}
     for variant in file.variants:
         reason = not_tried(variant.compiler, path, folders)
         if reason:
-            found[variant.name] = f"its compiler is '{variant.compiler}', and {reason}"
-    return found
+            reasons[variant.name] = f"its compiler is '{variant.compiler}', and {reason}"
+    return reasons
 
 
 def _builds(ahead: Outlook | None) -> tuple[Work, ...]:

@@ -73,13 +73,13 @@ def _with_known(costs: FunctionCosts, known: _Known) -> FunctionCosts:
     rows = tuple(
         replace(
             row,
-            source=next(iter(found)) if len(found) == 1 else "",
+            source=next(iter(sources)) if len(sources) == 1 else "",
             facts=(*row.facts, f"no training of {costs.variant} ran it")
             if row.name in idle and not row.file
             else row.facts,
         )
         for row in costs.by_symbol
-        for found in [known.sources.get(row.name, set())]
+        for sources in [known.sources.get(row.name, set())]
     )
     return replace(costs, by_symbol=rows)
 

@@ -164,7 +164,7 @@ def _own(
         row = VariantLayouts(name, len(costs.rounds) * len(copies), tuple(ratios.tolist()))
         if record.twin_apart:
             execution_sd = None if spread.executions is None else float(spread.executions[place])
-            ends = (float(each[place]) for each in (spread.sd, spread.low, spread.high))
+            ends = (float(values[place]) for values in (spread.sd, spread.low, spread.high))
             sd, low, high = ends
             row = replace(row, sd=sd, low=low, high=high, execution_sd=execution_sd)
         fresh = None if place == 0 else _fresh(y, place, costs, record)
@@ -239,8 +239,8 @@ def layouts_spread(study: Study, costs: RoundCosts, relinks: int) -> tuple[Findi
     differs = relinks_differ(costs, relinks, margin, study.race.level)
     if not differs:
         return ()
-    each = ", ".join(f"{one.variant} by {100 * math.expm1(one.sd):.1f} %" for one in differs)
-    more = f"differ by more than the margin of {100 * margin:.4g} %: {each} (standard deviation)"
+    spreads = ", ".join(f"{one.variant} by {100 * math.expm1(one.sd):.1f} %" for one in differs)
+    more = f"differ by more than the margin of {100 * margin:.4g} %: {spreads} (standard deviation)"
     means = {name: costs.with_twin(name).mean() for name in costs.variants if name != TWIN}
     by_mean = sorted(means, key=lambda name: float(means[name]))
     advice = way_out(study, [one.variant for one in differs], by_mean)

@@ -195,10 +195,10 @@ def race_phase(phase: PlannedPhase, context: StudyContext) -> PhaseOutcome:
     builds = phase.programs.report.results
     functions, untrained = study_functions(phase.study, phase.variants, trials, builds)
     about = (*timed, *sensitive, *untrained, *shared)
-    said = (*record.findings, *round_findings(phase.study, rounds), *about)
+    findings = (*record.findings, *round_findings(phase.study, rounds), *about)
     record = replace(
         raced_by(record, rounds),
-        findings=tuple(dict.fromkeys(said)),
+        findings=tuple(dict.fromkeys(findings)),
         functions=functions,
     )
     record = close_record(record, phase.before, machine_state())
@@ -226,15 +226,15 @@ def _race_beside(
     phase: PlannedPhase, racing: RaceContext, gone: frozenset[str]
 ) -> dict[str, tuple[Trial, ...]]:
     """Variants that fail in one race take no part in the later ones."""
-    found: dict[str, tuple[Trial, ...]] = {}
+    trials_by_key: dict[str, tuple[Trial, ...]] = {}
     for race in phase.beside:
         if phase.variants.has_failed(gone):
             break
         left = race.variants.without(gone)
         _, trials = race_plan(racing, race.study, left, race.plan)
-        found[race.plan.key] = trials
+        trials_by_key[race.plan.key] = trials
         gone |= failed_variants(trials)
-    return found
+    return trials_by_key
 
 
 def _self_timed(
@@ -242,10 +242,10 @@ def _self_timed(
 ) -> tuple[Finding, ...]:
     study, meter = phase.study, context.ports.meter
     unasked = {name: runs for name, runs in rounds.alone.items() if name not in rounds.self_timed}
-    found = shown_by_the_race(study, unasked, trials)
-    if found:
-        found = shown_again(meter, study, phase.variants, rounds, found, trials)
-    return self_timed_findings(found)
+    signs = shown_by_the_race(study, unasked, trials)
+    if signs:
+        signs = shown_again(meter, study, phase.variants, rounds, signs, trials)
+    return self_timed_findings(signs)
 
 
 _KEY_CHARACTERS = 16
@@ -268,13 +268,13 @@ def plan_key(
         left_out.add("stopping")
     if not study.race.samples:
         left_out.add("samples")
-    said = study.model_dump(
+    keys = study.model_dump(
         mode="json", include={"server", "cpus", "race"}, exclude={"race": left_out}
     )
-    said["workloads"] = [workload.identity for workload in study.workloads]
+    keys["workloads"] = [workload.identity for workload in study.workloads]
     if study.inputs:
-        said["inputs"] = {path: file.sha256 for path, file in study.inputs.items()}
-    programs: dict[str, object] = {"study": said, "programs": dict(hashes)}
+        keys["inputs"] = {path: file.sha256 for path, file in study.inputs.items()}
+    programs: dict[str, object] = {"study": keys, "programs": dict(hashes)}
     if relinks:
         programs["relinks"] = {name: list(relink) for name, relink in relinks.items()}
     text = json.dumps(programs, sort_keys=True)
@@ -309,7 +309,7 @@ def shown_by_the_race(
 
     The first two, or the medians of all: on a busy machine single ones say little.
     """
-    found: dict[str, str] = {}
+    signs: dict[str, str] = {}
     asked = [workload.name for workload in study.workloads if may_end_by_the_clock(workload)]
     for name in asked:
         pilot = alone.get(name)
@@ -327,5 +327,5 @@ def shown_by_the_race(
             continue
         pilots = {raced[0].variants[0].variant: pilot}
         if shown := by_the_first(pilots, raced) or by_median(pilots, raced):
-            found[name] = shown[0].how
-    return found
+            signs[name] = shown[0].how
+    return signs

@@ -139,8 +139,8 @@ def looked_at(
         apart=True,
         observe=True,
     )
-    with closing(race(meter, request, workload=workload.name)) as found:
-        trials = [trial for trial in found if not trial.failures]
+    with closing(race(meter, request, workload=workload.name)) as alone_trials:
+        trials = [trial for trial in alone_trials if not trial.failures]
     ran = tuple(run_of_totals(trial.variants[0], _besides_ns(trial)) for trial in trials)
     return CommandPilot(workload.name, ran) if ran else None
 
@@ -275,8 +275,8 @@ def piloted(context: PlanContext, study: Study, variants: VariantSet) -> Pilots:
             # Workloads of one server have the trace of the first of them.
             traced = None if _serves(workload) else context.traced.get(workload.name)
             sights[workload.name] = replace(sight, traced=traced)
-    found = decided(study, sights, variants.cpus)
-    for name in {*found.alternating, *found.wide}:
+    choice = decided(study, sights, variants.cpus)
+    for name in {*choice.alternating, *choice.wide}:
         pilots[name] = _as_looked_at(pilots[name], sights[name])
     left_ns = parse_duration_ns(study.race.budget) * CLOCKS_SHARE
     for workload in study.workloads:
@@ -286,12 +286,12 @@ def piloted(context: PlanContext, study: Study, variants: VariantSet) -> Pilots:
         )
         if sight is None:
             continue
-        placed = replace(variants, alternating=workload.name in found.alternating)
+        placed = replace(variants, alternating=workload.name in choice.alternating)
         traced = context.traced.get(workload.name)
         known = (measured.requests, sight, traced, left_ns >= 0)
         timed = ends_by_the_clock(context.meter, ClockTrial(study, placed, workload, *known))
         pilots[workload.name] = replace(measured, self_timed=timed)
-    return Pilots(pilots, context.clock.monotonic_ns() - began_ns, found, sights)
+    return Pilots(pilots, context.clock.monotonic_ns() - began_ns, choice, sights)
 
 
 def _looked_at(
@@ -395,11 +395,11 @@ def _by_wall(meter: Meter, tried: ClockTrial) -> str | None:
         run = (workload, tried.requests, tried.alone)
         return {baseline: alone_again(meter, study, variants, *run)}
 
-    found = by_the_wall_clock(pilots, sliced(1))
-    if not found:
+    self_timed = by_the_wall_clock(pilots, sliced(1))
+    if not self_timed:
         return ""
-    found = by_another(found, pilots, sliced(2), again)
-    return found[0].how if found else ""
+    self_timed = by_another(self_timed, pilots, sliced(2), again)
+    return self_timed[0].how if self_timed else ""
 
 
 def alone_again(

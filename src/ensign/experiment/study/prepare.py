@@ -188,8 +188,8 @@ def require_commands(file: StudyFile, env: Mapping[str, str]) -> None:
     """StudyError where a program that workloads name is missing: before the builds, not after."""
     training = file.study.training
     for table, workload in (
-        *(("", each) for each in file.study.workloads),
-        *(("training", each) for each in (() if training is None else training.workloads)),
+        *(("", one) for one in file.study.workloads),
+        *(("training", one) for one in (() if training is None else training.workloads)),
     ):
         ends: list[tuple[Where, list[str] | None]] = [
             (("ends", number, "command"), end.command) for number, end in enumerate(workload.ends)

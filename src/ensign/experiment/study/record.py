@@ -117,11 +117,11 @@ def commands_of(study: Study, requests: Mapping[str, int | None]) -> tuple[tuple
         number = requests.get(workload.name)
         values = {} if number is None else {"requests": str(number)}
         if workload.drive is not None:
-            said = f"{number} operations of {workload.drive.shown}"
+            text = f"{number} operations of {workload.drive.shown}"
         else:
             argv = workload.load or workload.command or ()
-            said = workload.shown if workload.ends else shown(fill_all(argv, values))
-        commands.append((workload.name, said))
+            text = workload.shown if workload.ends else shown(fill_all(argv, values))
+        commands.append((workload.name, text))
     return tuple(commands)
 
 
@@ -162,13 +162,13 @@ def nobody_left(programs: BuiltPrograms) -> str:
             reasons.setdefault(why, []).append(facts)
     if not reasons:
         return ""
-    said = [
+    notes = [
         f"{', '.join(build.variant for build in alike)}: {why}{_log(alike[0])}"
         for why, alike in reasons.items()
     ]
     return (
         f"nothing is left to compare with {raced[0]}, so nothing is raced: "
-        f"{summarize(said)}; {_WAY_OUT}"
+        f"{summarize(notes)}; {_WAY_OUT}"
     )
 
 

@@ -36,8 +36,8 @@ class RelinkCount:
 def stored_count(folder: StudyFolder, key: str) -> int | None:
     """Count chosen when the programs of that key were to race; None where nothing was."""
     stored = folder.read_json(_name(key))
-    found = None if stored is None else stored.get("relinks")
-    return found if isinstance(found, int) else None
+    count = None if stored is None else stored.get("relinks")
+    return count if isinstance(count, int) else None
 
 
 def chosen_count(
@@ -115,10 +115,10 @@ class _LayoutPilot:
             trials = tuple(self._trials(raced))
         except CommandFailed:
             return 1.0
-        found = over_natural(self.study, trials, len(paths), self.found.decided.metric)
-        if found is None:
+        spread = over_natural(self.study, trials, len(paths), self.found.decided.metric)
+        if spread is None:
             return 1.0
-        d = round_geomeans(found[1])
+        d = round_geomeans(spread[1])
         split = blocked_split(d, self.study.race.level)
         if split is None or not split.layout_sd:
             return 0.0

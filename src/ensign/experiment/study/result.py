@@ -124,23 +124,23 @@ def design_of(
     or that an error speaks against, is left out: what it does is not what was asked for.
     """
     unfit = barred(findings, builds)
-    found: dict[str, tuple[Mapping[str, str], str]] = {}
+    levels_by_build: dict[str, tuple[Mapping[str, str], str]] = {}
     for build in builds:
         of_it = {build.variant, build.raced_as}
         if build.raced_as in raced and not of_it & unfit:
-            found[build.variant] = ({**DEFAULTS, **dict(build.choices)}, build.raced_as)
-    if not raced or raced[0] not in found:
+            levels_by_build[build.variant] = ({**DEFAULTS, **dict(build.choices)}, build.raced_as)
+    if not raced or raced[0] not in levels_by_build:
         return Design((), (), ())
-    values = {axis: {levels[axis] for levels, _ in found.values()} for axis in AXES}
+    values = {axis: {levels[axis] for levels, _ in levels_by_build.values()} for axis in AXES}
     axes = tuple(axis for axis in AXES if len(values[axis]) > 1)
-    references = dict(found[raced[0]][0])
+    references = dict(levels_by_build[raced[0]][0])
     # A single option of hardening is added to the compiler's own defaults, whatever the baseline.
     if DEFAULTS[_HARDENING] in values[_HARDENING]:
         references[_HARDENING] = DEFAULTS[_HARDENING]
     return Design(
         axes,
         _at(references, axes),
-        tuple((_at(levels, axes), variant) for levels, variant in found.values()),
+        tuple((_at(levels, axes), variant) for levels, variant in levels_by_build.values()),
     )
 
 
@@ -219,8 +219,8 @@ def with_redo(
     options += _limits(file, raced)
     own = (file.own or file.study).sandbox
     options += ["--unconfined"] if own.confined and not file.study.sandbox.confined else []
-    said = {"redo": _redo(file, options, bundle), "redo_with": _redo_with(file, result.version)}
-    return replace(result, extra={**result.extra, **said})
+    redo = {"redo": _redo(file, options, bundle), "redo_with": _redo_with(file, result.version)}
+    return replace(result, extra={**result.extra, **redo})
 
 
 def _redo(file: StudyFile, options: list[str], bundle: Path | None) -> str:
@@ -247,7 +247,7 @@ def _limits(file: StudyFile, raced: Mapping[str, str]) -> list[str]:
 def _redo_with(file: StudyFile, version: str) -> str:
     """Requirements of that command to repeat this study: version, and files by SHA-256."""
     files = [path for path in (file.path, lock_path(file.path)) if path.exists()]
-    hashed = (f"{each.name} {file_sha256(each)[:_SHOWN_DIGITS]}…" for each in files)
+    hashed = (f"{file_path.name} {file_sha256(file_path)[:_SHOWN_DIGITS]}…" for file_path in files)
     return f"ensign {version}, {', '.join(hashed)}"
 
 

@@ -130,7 +130,7 @@ class _StudyRounds:
 
     def trials(self, workload: str, state: RaceState) -> Generator[Trial, None, None]:
         study, plan = self.study, self.plan
-        raced = next(each for each in study.workloads if each.name == workload)
+        raced = next(one for one in study.workloads if one.name == workload)
         placed = plan.placed(self.variants.without(state.gone), workload)
         # A look at each slice's end takes time: not before there is something to explain.
         placed = replace(placed, sampled=self.spread_told or study.race.samples)
@@ -295,7 +295,7 @@ class _StudyRounds:
         took_ns = [self._execution_ns(name, state, plan) for name in names]
         left_ns = plan.allowed_ns - state.used_ns - ahead * self._round_ns(state)
         counts = dealt_executions(d, took_ns, left_ns * _DEALT / ahead, most)
-        several = {name: each for name, each in zip(names, counts, strict=True) if each > 1}
+        several = {name: count for name, count in zip(names, counts, strict=True) if count > 1}
         return replace(plan, executions=several, dealt_from=state.rounds)
 
     def _may_repeat(self, workload: str, state: RaceState) -> bool:

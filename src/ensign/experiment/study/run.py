@@ -325,5 +325,5 @@ def suite_facts(suite: Suite | None) -> tuple[tuple[str, str], ...]:
 
 def suite_findings(suite: Suite | None) -> tuple[Finding, ...]:
     """The same as a note in every report."""
-    said = "; ".join(f"{name.replace('suite ', '')}: {text}" for name, text in suite_facts(suite))
-    return (PUBLISHED_SUITE.found(said),) if said else ()
+    origin = "; ".join(f"{name.replace('suite ', '')}: {text}" for name, text in suite_facts(suite))
+    return (PUBLISHED_SUITE.found(origin),) if origin else ()

@@ -277,8 +277,8 @@ def loop_text(key: Key, slow: Sequence[RelinkSamples], fast: Sequence[RelinkSamp
         return ""
     first, *others = (frozenset(loops_of(*relink_samples.places[key])) for relink_samples in every)
     samples: Counter[int] = Counter()
-    for each in every:
-        samples.update(each.offsets[key])
+    for one in every:
+        samples.update(one.offsets[key])
     hottest = hottest_loop(first.intersection(*others), samples, _LARGEST_BYTES)
     if hottest is None:
         return ""
@@ -306,12 +306,12 @@ def _compared(slow: _Side, fast: _Side) -> str:
         f"crosses a line of {_LINE} bytes in {slow.across_lines} of {slow.relinks} slow relinks "
         f"and in {fast.across_lines} of {fast.relinks} fast ones"
     )
-    said = [lines]
+    paragraphs = [lines]
     if slow.across_pages or fast.across_pages:
-        said.append(f"a page in {slow.across_pages} and {fast.across_pages} of them")
+        paragraphs.append(f"a page in {slow.across_pages} and {fast.across_pages} of them")
     if max(len(slow.begins), len(fast.begins)) <= _MOST_PLACES:
-        said.append(f"and begins at {_listed(slow)} and {_listed(fast)} modulo {_LINE}")
-    return ", ".join(said)
+        paragraphs.append(f"and begins at {_listed(slow)} and {_listed(fast)} modulo {_LINE}")
+    return ", ".join(paragraphs)
 
 
 def _listed(side: _Side) -> str:

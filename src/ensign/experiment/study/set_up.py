@@ -47,13 +47,13 @@ class MeterAfterSetUp:
 def _processes(file: StudyFile, key: str) -> dict[ProcessSpec, str]:
     """With `{variant}` there is one per variant, the twin's too."""
     names = [*(variant.name for variant in file.variants), TWIN]
-    found: dict[ProcessSpec, str] = {}
+    processes: dict[ProcessSpec, str] = {}
     for workload in file.study.workloads:
         argv = workload.commands_around.get(key)
         for name in names if argv else ():
             values = {"variant": name}
             env = tuple((each, fill(text, values)) for each, text in workload.env.items())
             process = ProcessSpec(fill_all(argv or (), values), env, cwd=str(file.folder))
-            said = f"{key} of workload {workload.name}: {shown(process.argv)}"
-            found.setdefault(process, said)
-    return found
+            what = f"{key} of workload {workload.name}: {shown(process.argv)}"
+            processes.setdefault(process, what)
+    return processes

@@ -137,7 +137,7 @@ def with_confirmation(
     record = None if raced is None else raced.record
     fresh = made_afresh(file, plan)
     if record is not None and not record.relinks:
-        fresh = tuple(each for each in fresh if each != "relinks")
+        fresh = tuple(part for part in fresh if part != "relinks")
     done = 0 if raced is None else len(raced.trials)
     confirmation = Confirmation(
         finalists=plan.finalists,

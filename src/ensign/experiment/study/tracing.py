@@ -70,8 +70,8 @@ class Sharing:
     @property
     def shared(self) -> dict[str, tuple[SharedFile, ...]]:
         """The files that both write, by workload; those alone that have some."""
-        found = {name: shared_files(seen) for name, seen in self.by_workload.items()}
-        return {name: files for name, files in found.items() if files}
+        shared_by_workload = {name: shared_files(seen) for name, seen in self.by_workload.items()}
+        return {name: files for name, files in shared_by_workload.items() if files}
 
     @property
     def of_baseline(self) -> dict[str, TracedExecution]:
@@ -87,9 +87,9 @@ class Sharing:
     def findings(self) -> tuple[Finding, ...]:
         """`shared-files` by workload, and `not-judged`, once for each reason."""
         names = {TWIN: f"{self.baseline} (twin)"}
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for workload, files in self.shared.items():
-            found += shared_finding(files, names, apart=True, subject=workload)
+            findings += shared_finding(files, names, apart=True, subject=workload)
         reasons: dict[str, list[str]] = {}
         for workload, seen in self.by_workload.items():
             for reason in {
@@ -98,8 +98,8 @@ class Sharing:
                 reasons.setdefault(reason, []).append(workload)
         for reason, workloads in reasons.items():
             text = f"not judged: whether variants write the same files: {reason}"
-            found.append(NOT_JUDGED.found(text, ", ".join(workloads)))
-        return tuple(found)
+            findings.append(NOT_JUDGED.found(text, ", ".join(workloads)))
+        return tuple(findings)
 
 
 _SHARING = TypeAdapter(Sharing)
@@ -124,22 +124,22 @@ class StudyTracing:
             except ValidationError:
                 path = self.folder.json_file(name)
                 raise InputError(f"{path} is damaged; delete it and run again") from None
-        found = self._look(study, variants)
-        self.folder.write_json(name, json.loads(_SHARING.dump_json(found)))
-        return found
+        sharing = self._look(study, variants)
+        self.folder.write_json(name, json.loads(_SHARING.dump_json(sharing)))
+        return sharing
 
     def _look(self, study: Study, variants: VariantSet) -> Sharing:
         share_ns = round(parse_duration_ns(study.race.budget) * _SHARE_OF_BUDGET)
         end_ns = self.clock.monotonic_ns() + max(share_ns, _AT_LEAST_NS)
         name = variants.artifacts[0][0]
-        found: dict[str, dict[str, TracedExecution]] = {}
+        traces: dict[str, dict[str, TracedExecution]] = {}
         ran: list[RanOnce] = []
         alike: dict[object, str] = {}
         for workload in study.workloads:
             key = _program(study, variants, workload)
             earlier = alike.setdefault(key, workload.name)
             if earlier != workload.name:
-                found[workload.name] = found[earlier]
+                traces[workload.name] = traces[earlier]
                 continue
             self.on_trace(workload.name)
             first, files = self._baseline(study, variants, workload, end_ns)
@@ -147,8 +147,8 @@ class StudyTracing:
             seen = {name: first}
             if first.written:
                 seen[TWIN], _ = self._baseline(study, variants, workload, end_ns, TWIN)
-            found[workload.name] = seen
-        return Sharing(found, name, tuple(ran))
+            traces[workload.name] = seen
+        return Sharing(traces, name, tuple(ran))
 
     def judged(
         self,
@@ -168,8 +168,8 @@ class StudyTracing:
             there = {(execution.variant, execution.workload) for execution in known}
             missing = missing_traces(study, raced, there)
             traces = (*known, *self._traced(study, variants, missing))
-            said = {"traces": _TRACES.dump_python(traces, mode="json")}
-            self.folder.write_json(f"ran/{key}", said)
+            content = {"traces": _TRACES.dump_python(traces, mode="json")}
+            self.folder.write_json(f"ran/{key}", content)
         judged = judge_ran(raced, traces, study.build.artifact)
         baseline = raced[0].facts.variant
         for finding in judged.findings:
@@ -274,13 +274,13 @@ def missing_traces(
 
     A variant that is one file and built no library is like the baseline in all but its code.
     """
-    found: dict[str, tuple[Workload, ...]] = {}
+    missing: dict[str, tuple[Workload, ...]] = {}
     for number, result in enumerate(results):
         name = result.facts.variant
         alone = sum(file.loaded for file in result.facts.files) <= 1 and not result.made
         chosen = study.workloads[:1] if alone and number else study.workloads
-        found[name] = tuple(workload for workload in chosen if (name, workload.name) not in known)
-    return found
+        missing[name] = tuple(workload for workload in chosen if (name, workload.name) not in known)
+    return missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +302,7 @@ def _laid_out(variants: VariantSet, name: str, variant: str = "") -> Iterator[_L
     tree = variants.trees[path]
     with temporary_folder("ran") as scratch:
         root = scratch.resolve() / "files"
-        copy_tree(Path(tree.folders[0]), root, [each for each in tree.without if "/" in each])
+        copy_tree(Path(tree.folders[0]), root, [file for file in tree.without if "/" in file])
         placed = replace(tree, folders=(str(root),), in_place=True)
         one = replace(
             variants,

@@ -165,14 +165,14 @@ def _lacks(seen: BuildEvidence, units: Sequence[Compiled]) -> list[_Lack]:
 def _misses(unit: Compiled, wanted: _Wanted) -> dict[str, _Miss]:
     """Flags that a unit lacks."""
     words = (*(unit.words or ()), *unit.asked)
-    found: dict[str, _Miss] = {}
+    misses: dict[str, _Miss] = {}
     for difference in differences(effects(wanted.values()), unit.choices, wanted):
         flag, there = wanted[difference.subject], (difference.subject, difference.there)
         if _can_judge(unit, flag) and not _is_as_good(difference):
             instead = next((word for word in reversed(words) if effect(word) == there), "")
             overridden = difference.there is not None and flag in words
-            found[flag] = _Miss(unit.source, instead, overridden, _is_untold(unit, difference))
-    return found
+            misses[flag] = _Miss(unit.source, instead, overridden, _is_untold(unit, difference))
+    return misses
 
 
 def _is_untold(unit: Compiled, lack: Difference) -> bool:
@@ -297,7 +297,7 @@ def _in_some(seen: BuildEvidence, request: Request, lack: _Lack) -> Finding:
 
 
 def _declare(seen: BuildEvidence, those: Sequence[_Miss | Compiled]) -> str:
-    names = [f'"{name}"' for name in dict.fromkeys(seen.relative(each.source) for each in those)]
+    names = [f'"{name}"' for name in dict.fromkeys(seen.relative(unit.source) for unit in those)]
     listed = ", ".join([*names[:_DECLARED], *(["…"] if len(names) > _DECLARED else [])])
     return f"declare what is to have its own flags: build.own_flags = [{listed}]"
 
@@ -352,7 +352,7 @@ def _leaks(seen: BuildEvidence, request: Request) -> Iterator[Finding]:
         if difference.there == asked[difference.subject]
     )
     if leaked:
-        flags = dict.fromkeys(flag for each in leaked.values() for flag in each)
+        flags = dict.fromkeys(flag for of_unit in leaked.values() for flag in of_unit)
         text = (
             f"{' '.join(flags)} leaked into a bundled dependency, whose {len(leaked)} objects "
             f"were built again by the program's build: {shown(list(leaked))}"

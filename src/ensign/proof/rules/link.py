@@ -152,13 +152,13 @@ def archiver_findings(seen: BuildEvidence) -> Iterator[Finding]:
 
 def _compilers(seen: BuildEvidence, units: Sequence[Unit]) -> list[tuple[str, str]]:
     """Compilers with what they made, by units of the artifact, else by calls that nobody asked."""
-    found = [
+    compilers = [
         (unit.compiler, unit.name)
         for unit in units
         if unit.kind not in (UnitKind.ASSEMBLER, UnitKind.OTHER) and unit.name != "<artificial>"
     ]
-    if found or seen.request is not None:
-        return found
+    if compilers or seen.request is not None:
+        return compilers
     named = [(_compiler_of_call(unit), unit.source) for unit in own_units(seen)]
     return [(compiler, source) for compiler, source in named if compiler]
 

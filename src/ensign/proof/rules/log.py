@@ -99,15 +99,15 @@ def without_others(log: str, objects_of: Mapping[str, Collection[str]]) -> str:
 def _is_of_another(line: str, objects_of: Mapping[str, Collection[str]]) -> bool:
     if not _SAYS.search(line) or not (_MISSING_PROFILE.search(line) or _STALE_PROFILE.search(line)):
         return False
-    said = _SAID_OF.search(line)
-    if said is None:
+    match = _SAID_OF.search(line)
+    if match is None:
         return False
-    name = _UPWARDS.sub("", said[1] or said[2])
-    sources = [each for each in objects_of if each == name or each.endswith(f"/{name}")]
+    name = _UPWARDS.sub("", match[1] or match[2])
+    sources = [path for path in objects_of if path == name or path.endswith(f"/{name}")]
     counted = _COUNTED.search(line)
     objects = [frozenset(map(_stem, objects_of[source])) for source in sources]
     if counted is not None and objects and all(objects):
-        return not any(counted[1] in each for each in objects)
+        return not any(counted[1] in path for path in objects)
     return not sources
 
 

@@ -76,12 +76,12 @@ def _unoptimized(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[Fin
 
 
 def _undone(seen: BuildEvidence, units: Sequence[Compiled]) -> Iterator[Finding]:
-    found = grouped(
+    groups = grouped(
         (pair, unit.source)
         for unit in units
         for pair in dict.fromkeys(_undoing(unit.asked or unit.words or ()))
     )
-    for (before, after), sources in found.items():
+    for (before, after), sources in groups.items():
         text = (
             f"{before} is undone by {after} later on the same command line in {len(sources)} of "
             f"{len(units)} compile units: {shown(sources)}"

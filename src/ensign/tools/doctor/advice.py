@@ -244,11 +244,11 @@ def _beyond(look: ProgramLook, level: str) -> str:
     lacking = [asked_set for asked_set in look.asked if asked_set.name not in LEVELS[level]]
     if not lacking:
         return ""
-    said = ", ".join(f"{asked_set.name} ({asked_set.where})" for asked_set in lacking[:_SOME])
-    said += f" and {len(lacking) - _SOME} more" if len(lacking) > _SOME else ""
+    text = ", ".join(f"{asked_set.name} ({asked_set.where})" for asked_set in lacking[:_SOME])
+    text += f" and {len(lacking) - _SOME} more" if len(lacking) > _SOME else ""
     flags = " ".join(dict.fromkeys(asked_set.flag for asked_set in lacking[:_SOME]))
     return (
-        f"; no level of x86-64 up to it has what the code asks for besides: {said}, which {flags} "
+        f"; no level of x86-64 up to it has what the code asks for besides: {text}, which {flags} "
         "would allow on hosts that have it"
     )
 
@@ -318,7 +318,9 @@ def _go_target(look: ProgramLook, offers: Offers) -> _Reason | None:
 def _go_build(look: ProgramLook, build: str) -> str:
     """Ensign compares what `go build` made."""
     path = look.binary.path
-    old, other = (shlex.quote(f"{shlex.quote(each)} ARGUMENTS") for each in (path, f"{path}.other"))
+    old, other = (
+        shlex.quote(f"{shlex.quote(program)} ARGUMENTS") for program in (path, f"{path}.other")
+    )
     return f"{build} -o {shlex.quote(f'{path}.other')} && ensign compare {old} {other}"
 
 

@@ -122,10 +122,10 @@ def _run_by(head: bytes) -> str:
     if not words:
         return f"and names no program that runs it; {_NAMES}"
     program = shortened(words[0], _LONGEST_NAME)
-    found = program if "/" in program else shutil.which(program)
-    if found is None:
+    path = program if "/" in program else shutil.which(program)
+    if path is None:
         return f"which {quoted(program)} runs; that is not here"
-    return f"which {quoted(found)} runs: ensign doctor {shlex.quote(found)}"
+    return f"which {quoted(path)} runs: ensign doctor {shlex.quote(path)}"
 
 
 def _is_text(head: bytes) -> bool:
@@ -227,8 +227,8 @@ def _file(
     binary = _with_units(binary, path)
     recorded = find_record(path.parent, record)
     if recorded is not None:
-        calls, said = recorded.record.calls, (recorded.said,)
-        beside = replace(beside, place=recorded.place, calls=calls, record=recorded, sources=said)
+        calls, notes = recorded.record.calls, (recorded.said,)
+        beside = replace(beside, place=recorded.place, calls=calls, record=recorded, sources=notes)
     seen = _seen(path.name, path, binary, Objects(), beside, processes)
     examined = Examined(str(path), describe(seen))
     findings = tuple(_judged(seen, beside))
@@ -248,18 +248,18 @@ def _parts(path: Path, kind: ElfKind, beside: FolderEvidence) -> ArtifactCheckup
         archive = unindexed_archive(path, path.name)
         objects = objects_below({path.name: path})
         look: Unoptimized | None = together(content for _, content in members_of(path))
-        said = "its index leaves out LTO objects" if archive else "its index is complete"
+        text = "its index leaves out LTO objects" if archive else "its index is complete"
     else:
         archive, object_facts, look = None, read_object(path.name, path), read_unoptimized(path)
         objects = (object_facts,) if object_facts else ()
         if not objects:
             raise InputError(said_of(path))
         of = f" of Linux {kind.detail}" if kind.detail else ""
-        said = f"a kernel module{of}" if kind.kind is FileKind.MODULE else "an object"
+        text = f"a kernel module{of}" if kind.kind is FileKind.MODULE else "an object"
     seen = _of_objects(path.name, objects, Objects(), beside)
     bad = (archive,) if archive else ()
     unindexed = BuildEvidence(path.name, Proof(Binary(str(path)), unindexed=bad))
-    examined = Examined(str(path), (said, *describe(seen)))
+    examined = Examined(str(path), (text, *describe(seen)))
     findings = (
         *archiver_findings(unindexed),
         *code_findings(seen, look),

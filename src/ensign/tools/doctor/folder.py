@@ -112,10 +112,10 @@ def standing(record: BuildRecord, place: TreePlace, path: Path) -> Standing:
 def _maker(calls: Sequence[Call], digest: str) -> Call | None:
     """The call that wrote these bytes; of a stripped file, the link before that."""
     for _ in range(len(_CHANGING) + 1):
-        found = [call for call in calls if digest in (output.sha256 for output in call.outputs)]
-        if not found:
+        makers = [call for call in calls if digest in (output.sha256 for output in call.outputs)]
+        if not makers:
             return None
-        call = found[-1]
+        call = makers[-1]
         if call.tool not in _CHANGING or not call.inputs:
             return call
         digest = call.inputs[0].sha256
@@ -200,8 +200,8 @@ def read_beside(
     files = {name: path for name, path in _regular_files(folder) if not _PROBES.search(name)}
     maps = tuple(path for name, path in files.items() if name.endswith(".map"))
     profiles = tuple(dated(path) for name, path in files.items() if name.endswith(_PROFILES))
-    said = [f"linker map {path.name}" for path in maps]
-    said += [f"profile {Path(profile.path).name}" for profile in profiles]
+    texts = [f"linker map {path.name}" for path in maps]
+    texts += [f"profile {Path(profile.path).name}" for profile in profiles]
     known = _known_calls(files)
     found_record = find_record(folder, record) if known is None or record else None
     if found_record is not None:
@@ -211,18 +211,18 @@ def read_beside(
             files,
             calls,
             maps,
-            (*said, found_record.said),
+            (*texts, found_record.said),
             profiles,
             record=found_record,
         )
     if known is None and dry_run and _makefile(files):
         place, calls = dry_run_of(folder, processes)
         if any(call.is_compiler and call.line.sources for call in calls):
-            sources = (*said, *_DRY_RUN)
+            sources = (*texts, *_DRY_RUN)
             return FolderEvidence(place, files, calls, maps, sources, profiles, supposed=True)
     calls, read = known or _listed_calls(folder, files)
     ask = known is None and not calls and not dry_run and _makefile(files)
-    sources = (*said, *read)
+    sources = (*texts, *read)
     return FolderEvidence(
         TreePlace(folder), files, calls, maps, sources, profiles, unasked=_UNASKED if ask else ""
     )
@@ -366,7 +366,9 @@ def dry_run_of(folder: Path, processes: Processes) -> tuple[TreePlace, tuple[Cal
         path = apart_from(os.environ.get("PATH", os.defpath), (folder,))
         env = {"PATH": path, "LC_ALL": "C", "HOME": str(home), "TMPDIR": str(home)}
         confinement = probe_confinement(processes, os.environ, find_meter())
-        binds = tuple(Bind(str(each), str(each), writable=True) for each in (copy, home))
+        binds = tuple(
+            Bind(str(writable), str(writable), writable=True) for writable in (copy, home)
+        )
         shown = ConfinementRequest(
             path, os.environ.get("HOME", ""), binds=binds, read=(find_meter(),), cwd=str(copy)
         )

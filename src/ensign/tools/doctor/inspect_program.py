@@ -74,7 +74,7 @@ def examine_program(
     look = replace(look, unoptimized=any(e.is_a(LOOKS_UNOPTIMIZED) for e in checkup.findings))
     # What is looked at brings no programs of its own.
     folder = path.absolute() if path.is_dir() else path.absolute().parent
-    installed = any(folder.is_relative_to(each) for each in _SYSTEM)
+    installed = any(folder.is_relative_to(system) for system in _SYSTEM)
     done = completed(checkup, look, LocalPrograms(folders=() if installed else (folder,)))
     named = (Fact("file", seen.subject),) if path.is_dir() else ()
     return replace(done, facts=(*named, *done.facts))
@@ -209,7 +209,7 @@ def _allocators() -> dict[str, str]:
 def read_worth() -> dict[str, str]:
     """Worth of each practice in the studies, with its source."""
     text = resources.files("ensign.tools.doctor").joinpath("worth.json").read_text(encoding="utf-8")
-    return {key: "; ".join(map(_study_said, found)) for key, found in json.loads(text).items()}
+    return {key: "; ".join(map(_study_said, studies)) for key, studies in json.loads(text).items()}
 
 
 def _study_said(each: Mapping[str, str]) -> str:
@@ -219,10 +219,10 @@ def _study_said(each: Mapping[str, str]) -> str:
 
 def asked_sets(seen: BuildEvidence) -> tuple[AskedSet, ...]:
     """Each once, in the order of their names; sources are read as far as they are there."""
-    found: dict[str, AskedSet] = {}
+    sets: dict[str, AskedSet] = {}
     for asked_set in (*_by_flags(seen), *_by_guards(seen)):
-        found.setdefault(asked_set.name, asked_set)
-    return tuple(found[name] for name in sorted(found))
+        sets.setdefault(asked_set.name, asked_set)
+    return tuple(sets[name] for name in sorted(sets))
 
 
 def _by_flags(seen: BuildEvidence) -> Iterator[AskedSet]:

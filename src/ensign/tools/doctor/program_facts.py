@@ -133,12 +133,12 @@ def _made_by(look: ProgramLook) -> Fact:
     named = sorted({*filter(None, map(compiler_of_comment, look.binary.comments))})
     named += [f"rustc {identity.rust}"] if identity.rust else []
     if counts:
-        said = ", ".join(
+        listed = ", ".join(
             f"{name or 'unnamed'} ({pluralize(number, 'unit')})"
             for name, number in counts.most_common()
         )
         more = tuple(f"{unit.compiler}: {unit.name}" for unit in units)
-        return Fact("compiler", said, more)
+        return Fact("compiler", listed, more)
     if named:
         text = (
             f"{', '.join(named)} made parts of it; which ones is unknown without debug information"
@@ -206,8 +206,8 @@ def _were(number: int) -> str:
 
 def uses_feedback(words: Sequence[str]) -> bool:
     """True if a unit was compiled with a profile."""
-    found = effects(words)
-    return any(found.get(name, "off") != "off" for name in _FEEDBACK)
+    effect = effects(words)
+    return any(effect.get(name, "off") != "off" for name in _FEEDBACK)
 
 
 def _profile(look: ProgramLook) -> str:
@@ -252,10 +252,10 @@ def _target(look: ProgramLook) -> str:
         return levels or "unknown: it is not written down"
     targets = targets_of(look)
     part = "crate" if look.crates else "unit"
-    said = ", ".join(f"{name} ({pluralize(n, part)})" for name, n in targets.most_common())
+    text = ", ".join(f"{name} ({pluralize(n, part)})" for name, n in targets.most_common())
     wide = look.instructions is not None and look.instructions.wide
     seen = "; has code for registers of 256 bits or more, which it may choose when it runs"
-    return (said or "unknown: no flags") + (seen if wide else "")
+    return (text or "unknown: no flags") + (seen if wide else "")
 
 
 def _plt(look: ProgramLook) -> Iterator[Fact]:
@@ -329,14 +329,14 @@ def _linker(look: ProgramLook) -> Iterator[Fact]:
 def levels_of(crates: Sequence[Crate]) -> Fact:
     """Their levels; all options of each as details."""
     levels = Counter(f"opt-level {crate.value('opt-level')}" for crate in crates)
-    said = ", ".join(
+    text = ", ".join(
         f"{level} ({pluralize(number, 'crate')})" for level, number in levels.most_common()
     )
     more = tuple(
         f"{crate.name}: {' '.join(f'{name}={value}' for name, value in crate.options.items())}"
         for crate in crates
     )
-    return Fact("flags", f"{said}; {_STANDARD}", more)
+    return Fact("flags", f"{text}; {_STANDARD}", more)
 
 
 def optimizes_across(crates: Sequence[Crate]) -> bool:

@@ -100,10 +100,10 @@ def _mapped(maps: str, place: Path) -> Iterator[MappedNow]:
 
 def _readable(path: str, inode: int, place: Path) -> Path | None:
     """The file that is mapped: in the process' own root, which may be a container's, or in ours."""
-    for each in (Path(f"{place}/root{path}"), Path(path)):
+    for place_of_file in (Path(f"{place}/root{path}"), Path(path)):
         try:
-            if each.stat().st_ino == inode:
-                return each
+            if place_of_file.stat().st_ino == inode:
+                return place_of_file
         except OSError:
             continue
     return None

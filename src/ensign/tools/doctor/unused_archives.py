@@ -35,12 +35,12 @@ def processor_levels() -> tuple[str, ...]:
 
 def archives_of(files: Mapping[str, Path]) -> dict[str, frozenset[str]]:
     """Definitions of each archive of a folder for others, by its name."""
-    found = {}
+    definitions = {}
     for name, path in files.items():
         archive = read_archive(path) if name.endswith(".a") else None
         if archive is not None:
-            found[name] = frozenset().union(*(member.defines for member in archive.members))
-    return found
+            definitions[name] = frozenset().union(*(member.defines for member in archive.members))
+    return definitions
 
 
 def passed_over(

@@ -115,16 +115,16 @@ class Attempt:
         copied = self.copy
         if self.repeat == 1 and not copied and not self.in_tmp:
             return ("{artifact}", *words)
-        said = " ".join(_quoted(word) for word in ("{artifact}", *words))
+        text = " ".join(_quoted(word) for word in ("{artifact}", *words))
         if self.reads_input:
-            said += f' < "{INPUT}"'
+            text += f' < "{INPUT}"'
         if copied:
-            said = f'cp "{INPUT}" "{copied}" && {said}'
+            text = f'cp "{INPUT}" "{copied}" && {text}'
         if self.repeat > 1:
-            said = f"for i in $(seq {self.repeat}); do {said} || exit; done"
+            text = f"for i in $(seq {self.repeat}); do {text} || exit; done"
         if self.in_tmp:
-            said = f'cd "{{tmp}}" && {said}'
-        return ("sh", "-c", said)
+            text = f'cd "{{tmp}}" && {text}'
+        return ("sh", "-c", text)
 
     @property
     def said(self) -> str:
@@ -248,8 +248,8 @@ def _forms(options: Sequence[str]) -> Iterator[tuple[str, ...]]:
     yield (INPUT,)
     if "-c" in options or not options:
         yield ("-c", INPUT)
-    reading = next((each for each in ("-i", "--input", "--in", "-f") if each in options), "")
-    writing = next((each for each in ("-o", "--output", "--out") if each in options), "")
+    reading = next((option for option in ("-i", "--input", "--in", "-f") if option in options), "")
+    writing = next((option for option in ("-o", "--output", "--out") if option in options), "")
     if reading:
         yield (reading, INPUT)
     if reading and writing:

@@ -78,8 +78,10 @@ def _with_training(text: str) -> str:
     workload = _WORKLOAD.search(text)
     if workload is None:
         return text
-    said = "# The profile is collected on the same run: better one that is like it, but another.\n"
-    return f"{text}\n{said}[[training.workloads]]\n{workload[1]}"
+    comment = (
+        "# The profile is collected on the same run: better one that is like it, but another.\n"
+    )
+    return f"{text}\n{comment}[[training.workloads]]\n{workload[1]}"
 
 
 def _value(value: object) -> str:

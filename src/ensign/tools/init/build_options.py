@@ -28,19 +28,19 @@ OF_CARGO_LIBRARY = ("--examples",)
 def of_debian_rules(text: str, system: SystemName) -> tuple[str, ...]:
     """The options that debian/rules gives the upstream build system, without levels and flags."""
     joined = re.sub(r"\\\n\s*", " ", re.sub(r"^[ \t]*#.*\n", "", text, flags=re.MULTILINE))
-    found: list[str] = []
+    options: list[str] = []
     for match in _CONFIGURE.finditer(joined):
         try:
             words = shlex.split(match[1], comments=True)
         except ValueError:
             continue
-        found += [word for word in words if _is_option(word, system)]
-    return tuple(dict.fromkeys(found))[:_MOST]
+        options += [word for word in words if _is_option(word, system)]
+    return tuple(dict.fromkeys(options))[:_MOST]
 
 
 def _is_option(word: str, system: SystemName) -> bool:
     start = "--" if system == "autotools" else "-D"
-    own = any(each in word for each in _OWN_ARE) or _LTO.search(word)
+    own = any(part in word for part in _OWN_ARE) or _LTO.search(word)
     return word.startswith(start) and "$" not in word and not own
 
 

@@ -55,20 +55,20 @@ class Shown:
 
 def options_of(help_text: str) -> list[str]:
     """The options that a help names, without those that tell something and end."""
-    found = dict.fromkeys(match[1] for match in _OPTION.finditer(help_text))
-    return [each for each in found if not _HARMLESS.match(each)]
+    options = dict.fromkeys(match[1] for match in _OPTION.finditer(help_text))
+    return [option for option in options if not _HARMLESS.match(option)]
 
 
 def choices_of(help_text: str) -> list[str]:
     """The commands that a help lists, as first words to choose from."""
-    found: dict[str, None] = {}
+    choices: dict[str, None] = {}
     heading = _COMMANDS.search(help_text)
     for line in help_text[heading.end() :].splitlines()[1:] if heading else ():
         command = _COMMAND.match(line)
         if command is None:
             break
-        found[command[1]] = None
-    return [each for each in found if not _HARMLESS.match(f"-{each}")][:_MOST_CHOICES]
+        choices[command[1]] = None
+    return [choice for choice in choices if not _HARMLESS.match(f"-{choice}")][:_MOST_CHOICES]
 
 
 def plain_text(text: str) -> str:
@@ -85,12 +85,12 @@ def plain_text(text: str) -> str:
 def shown_commands(text: str, program: str, files: Collection[str]) -> list[Shown]:
     """The commands of a program in a text. `files` are paths of the source, which may be meant."""
     names = {PurePosixPath(file).name: file for file in files}
-    found: dict[Shown, None] = {}
+    shown: dict[Shown, None] = {}
     lines = plain_text(text).replace("\\\n", " ").splitlines()
     told = (line.strip() for line in lines if program in line and len(line) <= _LONGEST_LINE)
     for line in islice(told, _MOST_LINES):
-        found.update(dict.fromkeys(_in_line(line, program, names)))
-    return list(found)
+        shown.update(dict.fromkeys(_in_line(line, program, names)))
+    return list(shown)
 
 
 def is_manual_of(file: str, program: str) -> bool:

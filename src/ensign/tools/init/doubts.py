@@ -17,34 +17,34 @@ _MOST_WAYS = 3
 
 def doubts(trial: TriedCommand) -> tuple[str, ...]:
     """Reasons against a command as a workload, a sentence each."""
-    found = []
+    sentences = []
     sample = trial.attempt.sample
     if sample is not None and sample.made:
-        found.append(
+        sentences.append(
             f"{given_name(sample)} was made up by ensign: no file of the tree that was tried "
             "before would do. Put one of your own in its place."
         )
     if sample is not None and sample.origin:
-        found.append(
+        sentences.append(
             f"{given_name(sample)} is what '{sample.origin}' wrote: the way back is more at work "
             "in files of the build than the way there."
         )
     if trial.wall_ns > TRIAL_NS:
-        found.append(
+        sentences.append(
             f"An execution takes {format_duration(trial.wall_ns)}, so the race takes minutes: "
             "nothing shorter was found that works in files of the build."
         )
     if trial.user_ns < LEAST_NS:
-        found.append(
+        sentences.append(
             f"The workload is short ({format_duration(trial.user_ns)} of user time): most of it "
             "may be the program's start. A longer one says more."
         )
     if trial.share_of_cpu < LEAST_SHARE:
-        found.append(
+        sentences.append(
             f"Only {trial.share_of_cpu:.0%} of the workload's CPU time is in files of the build "
             f"({trial.share_built:.0%} of its user time): flags can change no more than that."
         )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def nothing_ran(
@@ -79,6 +79,6 @@ def nothing_works(folder: Path, trial: TriedCommand) -> str:
 
 def _told(failures: Sequence[TriedCommand]) -> str:
     """The common end of these, with what most of them said."""
-    said = Counter(failure.said for failure in failures if failure.said).most_common(1)
-    words = f": '{visible(said[0][0])}'" if said else ""
+    most_said = Counter(failure.said for failure in failures if failure.said).most_common(1)
+    words = f": '{visible(most_said[0][0])}'" if most_said else ""
     return f"{failures[0].how}{words}"

@@ -106,32 +106,32 @@ class Exploration:
             dynamic = read_dynamic(tree / target.path)
             if dynamic is not None:
                 by_name.setdefault(dynamic.soname or target.name, target.path)
-        found: dict[str, None] = {}
+        libraries: dict[str, None] = {}
         pending = [program.path]
         while pending:
             dynamic = read_dynamic(tree / pending.pop())
             for needed in () if dynamic is None else dynamic.needed:
                 library = by_name.get(needed)
-                if library is not None and library not in found:
-                    found[library] = None
+                if library is not None and library not in libraries:
+                    libraries[library] = None
                     pending.append(library)
-        return tuple(found)
+        return tuple(libraries)
 
     def files(self) -> dict[str, int]:
         """Regular files of the source that are not too large to be read, with their sizes.
 
         Without crates that were fetched for its build: races run where these are not.
         """
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         for item in walk(self.source, on_error=passed_over):
             if item.name.startswith(f"{VENDORED}/"):
                 continue
             size = item.status.st_size
             if stat.S_ISREG(item.status.st_mode) and 0 < size <= _LARGEST_SAMPLE_BYTES:
-                found[item.name] = size
-            if len(found) >= _MOST_FILES:
+                sizes[item.name] = size
+            if len(sizes) >= _MOST_FILES:
                 break
-        return found
+        return sizes
 
     def texts(self, files: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Texts of the project for its users, and the scripts of its tests, by their names."""
@@ -181,7 +181,9 @@ class Exploration:
         As it was, and none, where there are none, or they do not build.
         """
         asked = self._on_demand()
-        words = tuple(dict.fromkeys(word for each in asked.values() for word in each))
+        words = tuple(
+            dict.fromkeys(word for words_of_one in asked.values() for word in words_of_one)
+        )
         if not words:
             return self, {}
         before = ("--target",) if self.recognized.system == "cmake" else ()
@@ -222,11 +224,11 @@ class Exploration:
     def help_of(self, program: Executable) -> str:
         """A program's text on how it is used; empty where it says nothing."""
         for word in ("--help", "-h"):
-            said = self._fresh("said")
+            output = self._fresh("said")
             argv = (f"{self.opened.seen_as}/{program.path}", word)
             command = ("sh", "-c", 'exec "$@" 2>&1', "sh", *argv)
-            self.opened.runner.run(command, _HELP_NS, stdout=said)
-            text = _beginning(said).decode(errors="replace")
+            self.opened.runner.run(command, _HELP_NS, stdout=output)
+            text = _beginning(output).decode(errors="replace")
             if len(text.splitlines()) > 1:
                 return text
         return ""
@@ -238,7 +240,7 @@ class Exploration:
         before = None if given is None else given.read_bytes()
         runner = self.opened.runner
         temporary = runner.build_context.sandboxes.temporary_path
-        log, said = (self._fresh(name) for name in ("followed", "said"))
+        log, output = (self._fresh(name) for name in ("followed", "said"))
         follower = (str(self.meter), "follow", "--log", f"{temporary}/followed")
         values = {
             "artifact": f"{self.opened.seen_as}/{attempt.program.path}",
@@ -252,7 +254,7 @@ class Exploration:
             fill_all(attempt.command, values),
             round(patience_ns * min(_MOST_CROWDED, crowd)),
             stdin=given if attempt.reads_input else None,
-            stdout=said,
+            stdout=output,
             follower=(*follower, "--sample-us", str(_SAMPLE_US), "--"),
         )
         changed = given is not None and _content(given) != before
@@ -260,7 +262,7 @@ class Exploration:
         both_ns = outcome.user_ns + outcome.system_ns
         # The kernel tells user from system time by its ticks, of which short programs see none.
         of_user = outcome.user_ns / both_ns if both_ns > _TELLING_NS else 1.0
-        answer = _beginning(said)
+        answer = _beginning(output)
         asks = bool(_SAYS_USAGE.search(answer))
         how = "writes beside the source" if writes else outcome.describe()
         how = "changed its input" if changed else how

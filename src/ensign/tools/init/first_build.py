@@ -98,12 +98,12 @@ def _short(error: EnsignError) -> str:
 def _of_all(failures: Sequence[tuple[str, EnsignError]]) -> EnsignError:
     """The first, and the beginning of what the others said."""
     (_, first), *others = failures
-    said = str(first).splitlines()
+    told_lines = str(first).splitlines()
     for way, error in others:
-        lines = [line for line in str(error).splitlines() if line not in said]
+        lines = [line for line in str(error).splitlines() if line not in told_lines]
         if any(not line.startswith("log: ") for line in lines):
-            said += [f"{way}:", *lines[:_SAID_OF_OTHERS]]
-    return type(first)("\n".join(said)) if others else first
+            told_lines += [f"{way}:", *lines[:_SAID_OF_OTHERS]]
+    return type(first)("\n".join(told_lines)) if others else first
 
 
 def _with_programs(
@@ -136,8 +136,8 @@ def _with_programs(
         except CommandFailed as error:
             failure, more = (error if options == first else failure), ()
         if len(pending) < _MOST_BUILDS:
-            more_of_it = (each for each in dict.fromkeys((rules, more)) if each)
-            pending += [each for each in more_of_it if each not in pending]
+            more_of_it = (way for way in dict.fromkeys((rules, more)) if way)
+            pending += [way for way in more_of_it if way not in pending]
     if failure is not None:
         raise failure
     raise InputError(f"{folder}: the build made no program that could be run")

@@ -104,11 +104,11 @@ def recognized_systems(folder: Path, system: str = "") -> tuple[Recognized, ...]
 
     InputError where there is none.
     """
-    found = recognize(listing_of(folder))
+    systems = recognize(listing_of(folder))
     if system:
-        found = tuple(recognized for recognized in found if recognized.system == system)
-    if found:
-        return found
+        systems = tuple(recognized for recognized in systems if recognized.system == system)
+    if systems:
+        return systems
     what = f"no {system} build" if system else "no build system that ensign knows"
     raise InputError(
         f"{folder}: {what} is here (CMakeLists.txt, meson.build, configure, Makefile); name the "
@@ -178,8 +178,10 @@ def chosen_compilers(path: str, system: str) -> tuple[str, ...]:
     """
     if system == "cargo":
         return ("rustc",)
-    found = installed_compilers(path)
-    families = [[name for name in found if name.startswith(family)] for family in ("gcc", "clang")]
+    compilers = installed_compilers(path)
+    families = [
+        [name for name in compilers if name.startswith(family)] for family in ("gcc", "clang")
+    ]
     chosen = tuple(names[-1] for names in families if names)
     if not chosen:
         raise InputError("no GCC and no Clang is installed; with Debian: apt-get install gcc")
@@ -214,8 +216,8 @@ def _trial(
 
     order = _in_order(wish, programs)
     if wish.command:
-        said = Attempt(order[0], tuple(shlex.split(wish.command))[1:])
-        asked = tried(said)  # as it is, whatever it takes
+        named = Attempt(order[0], tuple(shlex.split(wish.command))[1:])
+        asked = tried(named)  # as it is, whatever it takes
         return _Found(asked if asked.ok else None, (asked,))
     failures: list[TriedCommand] = []
     best: TriedCommand | None = None
@@ -276,13 +278,15 @@ def _of_programs(
     samples = samples_of(files, _MOST_SAMPLES)
     every = [Sample(name, size) for name, size in sorted(files.items(), key=lambda each: -each[1])]
     for program in _users_own(order)[:_MOST_PROGRAMS]:
-        said = usage.of(program)
-        of_name = " ".join(f".{each}" for each in formats_of_name(program.name))
-        best = _to_read(samples, f"{program.name} {of_name} {said}")
-        shown = [each for text in (said, *texts) for each in _shown(text, program, files)]
-        for each in list(dict.fromkeys(shown))[:_MOST_SHOWN]:
-            yield from shown_attempts(each, program, best, every)
-        yield from attempts(program, best, options_of(said), choices_of(said))
+        help_text = usage.of(program)
+        of_name = " ".join(f".{suffix}" for suffix in formats_of_name(program.name))
+        best = _to_read(samples, f"{program.name} {of_name} {help_text}")
+        shown = [
+            command for text in (help_text, *texts) for command in _shown(text, program, files)
+        ]
+        for shown_command in list(dict.fromkeys(shown))[:_MOST_SHOWN]:
+            yield from shown_attempts(shown_command, program, best, every)
+        yield from attempts(program, best, options_of(help_text), choices_of(help_text))
     yield from _on_anything(order)
 
 
@@ -291,8 +295,8 @@ def _of_what_was_written(
 ) -> Iterator[Attempt]:
     """Output of commands that ran, given back to their programs, the other way."""
     for writer in writers(ran):
-        said = usage.of(writer.program)
-        undoing = undoing_of(options_of(said), choices_of(said))
+        help_text = usage.of(writer.program)
+        undoing = undoing_of(options_of(help_text), choices_of(help_text))
         content = exploration.written_by(writer) if undoing else b""
         if content:
             yield from ways_back(writer, undoing, written_sample(writer, content))

@@ -47,7 +47,7 @@ class _Words:
 
     def __format__(self, count: str) -> str:
         return " ".join(
-            _WORDS[each % len(_WORDS)] for each in islice(_numbers(self.seed), int(count))
+            _WORDS[number % len(_WORDS)] for number in islice(_numbers(self.seed), int(count))
         )
 
 
@@ -203,13 +203,13 @@ def made_samples(text: str, most: int) -> list[Sample]:
 
     A name of one or two letters counts with the dot before it alone: `.c`.
     """
-    found: list[tuple[int, str]] = []
+    suffixes: list[tuple[int, str]] = []
     for suffix, file_format in FORMATS.items():
         places = [_place(name, text) for name in file_format.names]
         first = min((place for place in places if place >= 0), default=-1)
         if first >= 0:
-            found.append((first, suffix))
-    return [made_sample(suffix) for _, suffix in sorted(found)[:most]]
+            suffixes.append((first, suffix))
+    return [made_sample(suffix) for _, suffix in sorted(suffixes)[:most]]
 
 
 def formats_of_name(program: str) -> list[str]:

@@ -20,8 +20,8 @@ _MOST_UNDOING = 4
 def undoing_of(options: Sequence[str], choices: Sequence[str]) -> tuple[str, ...]:
     """Options and first words that sound like the way back; `-d` where a program names none."""
     named = tuple(dict.fromkeys((*options, *choices)))
-    found = tuple(each for each in named if _UNDOING.match(each))
-    return found[:_MOST_UNDOING] if named else ("-d",)
+    undoing = tuple(word for word in named if _UNDOING.match(word))
+    return undoing[:_MOST_UNDOING] if named else ("-d",)
 
 
 def writers(ran: Iterable[TriedCommand]) -> list[Attempt]:
@@ -29,7 +29,7 @@ def writers(ran: Iterable[TriedCommand]) -> list[Attempt]:
 
     What a program makes of a file that it changes in its place is not among what it writes.
     """
-    found: dict[tuple[str, tuple[str, ...]], Attempt] = {}
+    by_words: dict[tuple[str, tuple[str, ...]], Attempt] = {}
 
     def far_off(trial: TriedCommand) -> float:
         return abs(math.log(max(1, trial.user_ns) / WANTED_NS))
@@ -37,8 +37,8 @@ def writers(ran: Iterable[TriedCommand]) -> list[Attempt]:
     for trial in sorted(ran, key=far_off):
         attempt = trial.attempt
         if attempt.sample is not None and attempt.repeat == 1 and not attempt.copy:
-            found.setdefault((attempt.program.path, attempt.words), attempt)
-    return list(found.values())[:_MOST_WRITERS]
+            by_words.setdefault((attempt.program.path, attempt.words), attempt)
+    return list(by_words.values())[:_MOST_WRITERS]
 
 
 def written_sample(attempt: Attempt, content: bytes) -> Sample:

@@ -24,9 +24,9 @@ def samples_of(files: dict[str, int], most: int) -> tuple[Sample, ...]:
         best[kind] = max(best.get(kind, known), known)
     # The largest of all only where those for tests are small beside it.
     chosen = [
-        each
-        for (suffix, for_tests), each in best.items()
-        if for_tests or each[1] > _MUCH_LARGER * best.get((suffix, True), (True, 0, ""))[1]
+        sample
+        for (suffix, for_tests), sample in best.items()
+        if for_tests or sample[1] > _MUCH_LARGER * best.get((suffix, True), (True, 0, ""))[1]
     ]
     return tuple(Sample(name, size) for _, size, name in sorted(chosen, reverse=True)[:most])
 

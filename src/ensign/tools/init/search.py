@@ -148,8 +148,8 @@ def better(one: TriedCommand | None, other: TriedCommand | None) -> TriedCommand
 
 def too_long(failures: Iterable[TriedCommand]) -> tuple[Attempt, ...]:
     """Those that ran until their time was up, the plainest first; where, nobody has seen."""
-    found = dict.fromkeys(failure.attempt for failure in failures if failure.met_deadline)
-    return tuple(sorted(found, key=lambda attempt: len(attempt.words))[:_MOST_LONG])
+    attempts = dict.fromkeys(failure.attempt for failure in failures if failure.met_deadline)
+    return tuple(sorted(attempts, key=lambda attempt: len(attempt.words))[:_MOST_LONG])
 
 
 def _seen_again(ran: Sequence[TriedCommand], tried: Try) -> TriedCommand | None:
