@@ -5,7 +5,7 @@
 static void *work(void *nothing)
 {
     unsigned long chain = 1;
-    for (unsigned long i = 0; i < 5000000; i++)
+    for (unsigned long i = 0; i < 12000000; i++)
         chain = chain * 6364136223846793005UL + i;
     volatile unsigned long kept = chain;
     (void)kept;
