@@ -14,7 +14,8 @@ _ASSIGNED = re.compile(
     r"^[ ]*(?:override\s+)?(C(?:XX)?FLAGS|LDFLAGS)\s*([?:+]?:?=)(.*)$", re.MULTILINE
 )
 _LEVEL = re.compile(r"\s-O(?:[0-3gsz]|fast)?(?![\w-])")
-_COMPILER = r"(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+)(?:-\d+)?\s"
+_DRIVER = r"gcc|g\+\+|cc|c\+\+|clang|clang\+\+"
+_COMPILER = rf"(?:{_DRIVER})(?:-\d+)?\s"
 _NAMED_COMPILER = re.compile(rf"^\t[ \t@+-]*{_COMPILER}", re.MULTILINE)
 _ANY_COMPILER = re.compile(rf"\$[({{](?:CC|CXX)[)}}]|(?<![\w.-]){_COMPILER}")
 _INCLUDED = re.compile(r"^ *(?:-include|sinclude|include)[ \t]+([^#\n]*)", re.MULTILINE)
@@ -29,7 +30,7 @@ _TOOLS = {
 # What a makefile calls a tool, with words of its own: `AR = ar rcu`, `CC = $(CROSS)gcc -std=gnu99`.
 _TOOL = re.compile(
     rf"^ *(?:export +)?({'|'.join(_TOOLS)})[ \t]*[?:]*=[ \t]*"
-    r"((?:\S*[-/)}])?(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|ar|ranlib|nm)(?:-[\d.]+)?(?![^ \t\n]))?"
+    rf"((?:\S*[-/)}}])?(?:{_DRIVER}|ar|ranlib|nm)(?:-[\d.]+)?(?![^ \t\n]))?"
     r"([^#\n]*)",
     re.MULTILINE,
 )
@@ -51,7 +52,7 @@ class Make:
         if not name:
             return None
         text = _with_included(listing, name)
-        by = how_it_listens(text)
+        by = _how_it_listens(text)
         keys: dict[str, object] = {} if by == "variables" else {"flags_by": by}
         options = _tools_with_words((text, *_called(listing, text)))
         if options:
@@ -90,13 +91,13 @@ def included_names(text: str) -> tuple[str, ...]:
 
 
 def _with_included(listing: Listing, name: str) -> str:
-    """The text of a makefile with those of all that it includes, each once."""
+    """The text of a makefile with those of all that it includes, each once, in whole lines."""
     texts: dict[str, str] = {}
     waiting = [name]
     while waiting:
         included = waiting.pop(0)
         if included not in texts:
-            texts[included] = listing.text(included)
+            texts[included] = _CONTINUED.sub(" ", listing.text(included))
             waiting += included_names(texts[included])
     return "\n".join(texts.values())
 
@@ -116,7 +117,7 @@ def _tools_with_words(texts: Iterable[str]) -> list[str]:
     ways: dict[str, set[str]] = {}
     for text in texts:
         own: dict[str, set[str]] = {}
-        for name, program, words in _TOOL.findall(_unconditional(_CONTINUED.sub(" ", text))):
+        for name, program, words in _TOOL.findall(_unconditional(text)):
             own.setdefault(name, set()).add(_kept(name, words) if program else "")
         for name, (words, *others) in own.items():
             if words and not others:
@@ -146,14 +147,13 @@ def _unconditional(text: str) -> str:
     return "\n".join(kept)
 
 
-def how_it_listens(text: str) -> FlagsBy:
+def _how_it_listens(text: str) -> FlagsBy:
     """Ways by which flags reach the compiler past what a makefile says of its variables.
 
     A variable of the command line replaces what the makefile assigns to it, which may be needed.
     One of the environment is replaced by the makefile, unless that only adds, or gives a default.
     What is added comes last, and a level there would undo the variant's.
     """
-    text = _CONTINUED.sub(" ", text)
     if _NAMED_COMPILER.search(text) or any(map(_has_own_level, text.splitlines())):
         return "recorder"
     plain = [match for match in _ASSIGNED.finditer(text) if match[2] in ("=", ":=", "::=")]

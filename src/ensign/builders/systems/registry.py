@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from ensign.builders.systems.autotools import Autotools
@@ -142,7 +142,7 @@ def _any_below(folder: Path) -> Iterator[str]:
     """Folders that are no tests, examples or other projects, and those below them, by name."""
     first = _own_folders(folder)
     second = (path for below in first for path in _own_folders(below))
-    for path in islice((*first, *second), _MOST_FOLDERS):
+    for path in islice(chain(first, second), _MOST_FOLDERS):
         yield path.relative_to(folder).as_posix()
 
 

@@ -182,7 +182,7 @@ class Exploration:
         """
         asked = self._on_demand()
         words = tuple(
-            dict.fromkeys(word for words_of_one in asked.values() for word in words_of_one)
+            dict.fromkeys(word for target_words in asked.values() for word in target_words)
         )
         if not words:
             return self, {}
@@ -309,7 +309,11 @@ class Exploration:
         log.unlink(missing_ok=True)
         inside = f"{self.opened.seen_as}/"
         built = [sample for sample in followed.samples if sample.path.startswith(inside)]
-        others = [sample for sample in followed.samples if sample.path and sample not in built]
+        elsewhere = {
+            sample.path: sample.cpu_ns
+            for sample in followed.samples
+            if sample.path and not sample.path.startswith(inside)
+        }
 
         def share(of: Callable[[FollowedTime], int]) -> float:
             return sum(map(of, built)) / max(1, sum(map(of, followed.samples)))
@@ -318,7 +322,7 @@ class Exploration:
             followed.cpu_ns,
             share_of_user=share(lambda time: time.user_ns),
             share_of_cpu=share(lambda time: time.cpu_ns),
-            elsewhere=max(others, key=lambda time: time.cpu_ns).path if others else "",
+            elsewhere=max(elsewhere, key=elsewhere.__getitem__, default=""),
         )
         return spent, any(change.path.startswith(inside) for change in followed.written)
 
