@@ -74,10 +74,10 @@ def missing_dependencies(
 
 def unmet_in(text: str) -> list[str]:
     """The dependencies that dpkg-checkbuilddeps names; none where it says something else. Pure."""
-    unmet = _UNMET.search(text)
-    if unmet is None or unmet[1].lower() != "dependencies":
+    match = _UNMET.search(text)
+    if match is None or match[1].lower() != "dependencies":
         return []
-    return _DEPENDENCY.findall(unmet[2])
+    return _DEPENDENCY.findall(match[2])
 
 
 def missing_at_hand(study: Study, source_sha256: str, plan: Plan, ports: BuildPorts) -> str:

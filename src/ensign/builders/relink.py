@@ -128,12 +128,12 @@ def _of_all(
             remove_tree(folder)
     if found_layouts is None:
         return Relinked(obstacles=tuple(obstacles.items()))
-    facts = {
+    own_notes = {
         note if len(context.files) == 1 else f"{name}: {note}": None
         for name, each in makers.items()
         for note in each.notes
     }
-    notes = (*facts, *found_layouts.notes(asked))
+    notes = (*own_notes, *found_layouts.notes(asked))
     if not found_layouts.hashes:
         return Relinked(obstacles=(*obstacles.items(), (context.files[0], notes[-1])))
     kinds = "; ".join(dict.fromkeys(each.kind for each in makers.values()))
@@ -232,12 +232,12 @@ def _archives(link: LinkCommand, context: RelinkContext) -> dict[str, Path]:
     """Archives of the build and of Rust's standard library, by the words that name them."""
     tree = context.place.tree.resolve()
     words = (link.words[at] for at in link.file_places)
-    members = {
+    paths = {
         word: _original(word, link, context) for word in words if word.endswith((".a", ".rlib"))
     }
     return {
         word: path
-        for word, path in members.items()
+        for word, path in paths.items()
         if (path.is_relative_to(tree) or is_rust_standard(path)) and path.is_file()
     }
 
@@ -250,7 +250,7 @@ class _FileError(Exception):
 
 def _distinct(asked: Relinks, makers: Mapping[str, _Maker], folder: Path) -> _FoundLayouts:
     """Keep what differs. `_FileError` names the file that cannot be relinked after all."""
-    names: dict[str, None] = {}
+    digests: dict[str, None] = {}
     endless = 0
     for seed in asked.seeds:
         try:
@@ -261,15 +261,15 @@ def _distinct(asked: Relinks, makers: Mapping[str, _Maker], folder: Path) -> _Fo
         facts = {name: read_artifact(path) for name, path in made.items()}
         hashes = [fact.loadable_sha256 for fact in facts.values() if fact is not None]
         digest = hashes[0] if len(makers) == 1 and hashes else key_of(hashes)
-        if len(hashes) == len(makers) and digest not in names:
+        if len(hashes) == len(makers) and digest not in digests:
             for name, path in made.items():
-                target = folder / str(len(names)) / name
+                target = folder / str(len(digests)) / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 copy_foreign(path, target, _LARGEST_BYTES)
-            names[digest] = None
+            digests[digest] = None
         for path in made.values():
             path.unlink()
-    return _FoundLayouts(tuple(names), endless)
+    return _FoundLayouts(tuple(digests), endless)
 
 
 def _made(name: str, maker: _Maker, seed: int) -> Path:

@@ -36,17 +36,17 @@ def write_padded_copies(
     copies, or none. Nothing is written of what cannot be read.
     """
     several = {name: path for name, path in objects.items() if len(_sections_or_none(path)) > 1}
-    sections: dict[str, tuple[Path, _Copies]] = {
+    inputs: dict[str, tuple[Path, _Copies]] = {
         **{name: (path, _object_copies) for name, path in several.items()},
         **{name: (path, _archive_copies) for name, path in archives.items()},
     }
-    total_bytes = sum(path.stat().st_size for path, _ in sections.values())
+    total_bytes = sum(path.stat().st_size for path, _ in inputs.values())
     count = min(_COPIES, _MOST_BYTES // max(total_bytes, 1))
     if not count:
         return {}
     copies = {
         name: tuple(_written(path, copies_of, (number, count), folders))
-        for number, (name, (path, copies_of)) in enumerate(sections.items())
+        for number, (name, (path, copies_of)) in enumerate(inputs.items())
     }
     return {name: copy for name, copy in copies.items() if copy}
 

@@ -124,8 +124,8 @@ def bundle(path: Path, output: Path | None, key: Path | None) -> None:
 def unbundle(path: Path, folder: Path) -> None:
     """See `ensign.cli.study.unbundle`."""
     given, missing = bundles.unbundle(path, folder)
-    for option in given:
-        say(f"{option}\n")
+    for name in given:
+        say(f"{name}\n")
     say(f"To run it again: ensign run {given[0]}\n")
     for text in missing:
         complain(text)

@@ -169,9 +169,9 @@ def _follow(annotation: object, steps: Where) -> type[BaseModel] | None:
         if steps and _tag(member) == steps[0]:
             return _follow(member, steps[1:])
     for member in members:
-        mark = _follow(member, steps)
-        if mark is not None:
-            return mark
+        model = _follow(member, steps)
+        if model is not None:
+            return model
     return None
 
 

@@ -299,12 +299,12 @@ def _index(content: bytes, *, wide: bool) -> Iterator[str]:
 
 
 def _member(name: str, content: bytes) -> Member:
-    compiler = intermediate(content)
+    code = intermediate(content)
     try:
-        defines, needs = symbols_of(content, compiler)
+        defines, needs = symbols_of(content, code)
     except DamagedFile:
         defines, needs = frozenset(), frozenset()
-    return Member(name, compiler.slim, defines, needs)
+    return Member(name, code.slim, defines, needs)
 
 
 def symbols_of(source: Path | bytes, found: Intermediate) -> tuple[frozenset[str], frozenset[str]]:

@@ -201,9 +201,9 @@ def _input(word: LinkWord, link: Call, place: TreePlace) -> LineInput:
         if is_shared(path.name):
             with damage_told():
                 return LineInput(word, str(path), "shared", offered(path))
-        name = intermediate(path)
-        defines, needs = symbols_of(path, name)
-        return LineInput(word, str(path), "object", defines, needs, language=name.slim)
+        code = intermediate(path)
+        defines, needs = symbols_of(path, code)
+        return LineInput(word, str(path), "object", defines, needs, language=code.slim)
     except DamagedFile:
         return LineInput(word, str(path), "other")
 

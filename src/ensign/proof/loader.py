@@ -212,7 +212,7 @@ def library_folders(
     """
     searched = {path: set(_origins(path, dynamic.search)) for path, dynamic in dynamics.items()}
     anywhere = {folder for folders in searched.values() for folder in folders}
-    versions: dict[str, None] = {}
+    every: dict[str, None] = {}
     for file in files:
         if file.kind != "library":
             continue
@@ -221,8 +221,8 @@ def library_folders(
         # What nothing needs is opened by its name, which any of them may do.
         places = [searched[path] for path in needers] or [anywhere]
         if not all(place.intersection(folders) for place in places):
-            versions.update(dict.fromkeys(folders))
-    return tuple(versions)
+            every.update(dict.fromkeys(folders))
+    return tuple(every)
 
 
 def _folders_of(library: BuiltFile, names: Mapping[str, str]) -> tuple[str, ...]:

@@ -111,8 +111,8 @@ def read_tree(tree: Path) -> tuple[Objects, tuple[UnindexedArchive, ...]]:
         if path.is_symlink() or not path.is_file():
             continue
         if name.endswith(".o"):
-            compiler = intermediate(path)
-            languages.append((compiler.language, compiler.fat))
+            code = intermediate(path)
+            languages.append((code.language, code.fat))
         elif name.endswith(".a"):
             archive = unindexed_archive(path, name)
             unindexed += [archive] if archive else []

@@ -89,8 +89,8 @@ def _is_data(section: Section) -> bool:
 def _functions(elf: BoundedElf, section: str) -> tuple[Iterator[tuple[int, int, int]], bytes]:
     """Name's place, section and address of each function; and the names."""
     wide = elf.is_wide
-    places = _read_table(elf, section, _WIDE_PLACE if wide else _NARROW_PLACE)
-    entries, names = places or (iter(()), b"")
+    table = _read_table(elf, section, _WIDE_PLACE if wide else _NARROW_PLACE)
+    entries, names = table or (iter(()), b"")
     ordered = (entry if wide else (entry[0], entry[2], entry[3], entry[1]) for entry in entries)
     functions = (
         (at, index, address)

@@ -257,8 +257,8 @@ def read_unoptimized(source: Path | bytes) -> Unoptimized | None:
 def together(objects: Iterable[bytes]) -> Unoptimized:
     """Members of an archive, or as many of them as are read of one file."""
     unoptimized, size = Unoptimized(whole=True), 0
-    for path in objects:
-        look, size = read_unoptimized(path), size + len(path)
+    for content in objects:
+        look, size = read_unoptimized(content), size + len(content)
         if look is None:
             continue
         sums = {name: getattr(unoptimized, name) + getattr(look, name) for name in _SUMS}

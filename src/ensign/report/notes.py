@@ -36,14 +36,16 @@ class ListedFinding:
 
 def list_findings(findings: Iterable[Finding]) -> tuple[ListedFinding, ...]:
     """In their order; what is said of several subjects in the same words is one of them."""
-    texts: dict[tuple[Severity, str, str], list[str]] = {}
+    subjects: dict[tuple[Severity, str, str], list[str]] = {}
     for finding in findings:
-        texts.setdefault((finding.severity, finding.code, finding.text), []).append(finding.subject)
+        subjects.setdefault((finding.severity, finding.code, finding.text), []).append(
+            finding.subject
+        )
     return tuple(
         ListedFinding(
             severity, clean(code), listed(tuple(dict.fromkeys(filter(None, about)))), clean(text)
         )
-        for (severity, code, text), about in texts.items()
+        for (severity, code, text), about in subjects.items()
     )
 
 
@@ -52,8 +54,8 @@ def briefly_told(findings: Iterable[Finding]) -> tuple[ListedFinding, ...]:
     asking = [finding for finding in findings if _rank(finding) is not None]
     asking.sort(key=lambda finding: _rank(finding) or 0)
     by_code: dict[tuple[Severity, str], list[Finding]] = {}
-    for name in asking:
-        by_code.setdefault((name.severity, name.code), []).append(name)
+    for one in asking:
+        by_code.setdefault((one.severity, one.code), []).append(one)
     return tuple(map(_one_of, by_code.values()))
 
 

@@ -103,8 +103,8 @@ class Revision:
 
     def orig(self, sha256: str) -> str | None:
         """Return the name of that archive if it has that checksum."""
-        path = self.archive
-        return path[0] if path is not None and path[1] == sha256 else None
+        archive = self.archive
+        return archive[0] if archive is not None and archive[1] == sha256 else None
 
 
 def parse_revisions(text: str) -> list[Revision]:

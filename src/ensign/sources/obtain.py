@@ -274,12 +274,12 @@ def _ignored(tree: Path, fetcher: Fetcher) -> Iterator[str]:
     repositories = [tree]
     repositories += [path.parent for _, path in tree_entries(tree) if path.name == ".git"]
     for root in dict.fromkeys(repositories):
-        folder = fetcher.work / "ignored"
+        output = fetcher.work / "ignored"
         listing = ("ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory")
         git = (*RUN_NOTHING, "-C", str(root), *listing)
         command = 'to=$1; shift; exec git "$@" > "$to"'
-        outcome = fetcher.run("sh", "-c", command, "sh", str(folder), *git)
-        names = os.fsdecode(folder.read_bytes()).split("\0") if outcome.ok else []
+        outcome = fetcher.run("sh", "-c", command, "sh", str(output), *git)
+        names = os.fsdecode(output.read_bytes()).split("\0") if outcome.ok else []
         # A folder that is itself ignored by a repository around it is not that one's source.
         if "./" not in names:
             yield from (str((root / name).relative_to(tree)) for name in names if name)

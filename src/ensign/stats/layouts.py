@@ -262,13 +262,13 @@ def relinks_differ(
         return ()
     limit, error = math.log1p(margin) ** 2, (1 - level) / (1 + len(others))
     p = chi_squared_tail(copies.degrees * copies.variance / (2 * limit), copies.degrees)
-    pieces = [(baseline, copies.of_layouts / 2, max(p, copies.p))]
+    variances = [(baseline, copies.of_layouts / 2, max(p, copies.p))]
     for variant in others:
         both = _Spread.of(costs, relinks, variant)
         least = limit + copies.variance / 4
         p = f_tail(both.variance / least, both.degrees, both.degrees)
-        pieces.append((variant, both.of_layouts - copies.of_layouts / 4, max(p, both.p)))
-    shown = sorted((v for v in pieces if v[1] > limit and v[2] < error), key=lambda v: -v[1])
+        variances.append((variant, both.of_layouts - copies.of_layouts / 4, max(p, both.p)))
+    shown = sorted((v for v in variances if v[1] > limit and v[2] < error), key=lambda v: -v[1])
     return tuple(RelinksDiffer(name, math.sqrt(v), copies.told_apart) for name, v, _ in shown)
 
 

@@ -296,13 +296,13 @@ class _Merging:
         others = [name for name in (self.baseline, *variants) if name != choice]
         level = 1 - (1 - self.level) / max(1, len(others) * len(self.kinds))
         for kind in self.kinds:
-            intervals = []
+            means = []
             for other in others:
                 mean = kind_mean(self._of(kind.name, self._over_all(other, choice)))
                 if mean is not None and mean.interval(level).high < 0:
-                    intervals.append((mean, other))
-            if intervals:
-                mean, other = min(intervals, key=lambda each: each[0].mean)
+                    means.append((mean, other))
+            if means:
+                mean, other = min(means, key=lambda each: each[0].mean)
                 names = PairNames(other, choice, self.costs[0].metric)
                 hosts = self.of_kind.count(kind.name)
                 interval = mean.interval(level)

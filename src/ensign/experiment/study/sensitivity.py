@@ -306,12 +306,12 @@ def _compared(slow: _Side, fast: _Side) -> str:
         f"crosses a line of {_LINE} bytes in {slow.across_lines} of {slow.relinks} slow relinks "
         f"and in {fast.across_lines} of {fast.relinks} fast ones"
     )
-    paragraphs = [lines]
+    parts = [lines]
     if slow.across_pages or fast.across_pages:
-        paragraphs.append(f"a page in {slow.across_pages} and {fast.across_pages} of them")
+        parts.append(f"a page in {slow.across_pages} and {fast.across_pages} of them")
     if max(len(slow.begins), len(fast.begins)) <= _MOST_PLACES:
-        paragraphs.append(f"and begins at {_listed(slow)} and {_listed(fast)} modulo {_LINE}")
-    return ", ".join(paragraphs)
+        parts.append(f"and begins at {_listed(slow)} and {_listed(fast)} modulo {_LINE}")
+    return ", ".join(parts)
 
 
 def _listed(side: _Side) -> str:

@@ -366,9 +366,7 @@ def dry_run_of(folder: Path, processes: Processes) -> tuple[TreePlace, tuple[Cal
         path = apart_from(os.environ.get("PATH", os.defpath), (folder,))
         env = {"PATH": path, "LC_ALL": "C", "HOME": str(home), "TMPDIR": str(home)}
         confinement = probe_confinement(processes, os.environ, find_meter())
-        binds = tuple(
-            Bind(str(writable), str(writable), writable=True) for writable in (copy, home)
-        )
+        binds = tuple(Bind(str(bound), str(bound), writable=True) for bound in (copy, home))
         shown = ConfinementRequest(
             path, os.environ.get("HOME", ""), binds=binds, read=(find_meter(),), cwd=str(copy)
         )

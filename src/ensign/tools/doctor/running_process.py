@@ -100,10 +100,10 @@ def _mapped(maps: str, place: Path) -> Iterator[MappedNow]:
 
 def _readable(path: str, inode: int, place: Path) -> Path | None:
     """The file that is mapped: in the process' own root, which may be a container's, or in ours."""
-    for place_of_file in (Path(f"{place}/root{path}"), Path(path)):
+    for file in (Path(f"{place}/root{path}"), Path(path)):
         try:
-            if place_of_file.stat().st_ino == inode:
-                return place_of_file
+            if file.stat().st_ino == inode:
+                return file
         except OSError:
             continue
     return None
